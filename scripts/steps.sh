@@ -173,6 +173,9 @@ spelling() { codespell .; }
 # Also of the programs of clients, which are a workspace of their own.
 formatting() { cargo fmt --all --check && cargo fmt --all --check --manifest-path clients/tests/Cargo.toml; }
 
+# SQL of the extensions means the same under any setting.
+sql_constants() { scripts/check-constants; }
+
 # The code of docs/clients.md is what the tests of clients run.
 client_guide() { scripts/client-guide; }
 

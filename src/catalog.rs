@@ -1,100 +1,69 @@
 //! Where the extensions' own objects are in a database's catalog.
 //!
 //! Two extensions are made from this library: `snowflake`, and the tool
-//! `snowflake_migrate`. What people do not use directly is in a schema of each, under a
-//! short name.
+//! `snowflake_migrate`. What people do not use directly is in a schema of each.
 //!
-//! The schema is found by its name, which another role may have taken if the
-//! extension's is missing. So an object counts only if it belongs to the same
-//! extension as the function that looks for it.
+//! A trusted extension has an owner who is no superuser and can add members to it, and
+//! any role can take a name. So neither a name nor membership shows that an object is
+//! the extension's own. A function of language C does, whose code is a symbol of this
+//! library: only superusers create such functions. Relations are found from one of them:
+//! they are in its schema, and a superuser owns them. Everything is looked up anew in each session:
+//! `pg_upgrade` gives functions other OIDs.
 
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
 use crate::pg;
+use crate::pg::catalog::{Class, Function};
 
-/// One of the extensions.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Home {
-    /// Its name.
-    pub extension: &'static CStr,
-    /// The schema of what people do not use directly.
-    pub schema: &'static CStr,
-}
+/// The file of this library, without directory and suffix.
+const LIBRARY: &str = env!("CARGO_PKG_NAME");
+
+/// A function in C: its name, and the symbol of its code.
+pub type Symbol = (&'static CStr, &'static CStr);
+
+/// One of the extensions, as the function that shows its schema and its owner.
+#[derive(Debug)]
+pub struct Home(Symbol);
 
 /// The extension that makes IDs.
-pub const CORE: Home = Home {
-    extension: c"snowflake",
-    schema: c"snowflake_internal",
-};
+pub const CORE: Home = Home((c"guard", c"snowflake_guard_wrapper"));
 
 /// The tool that migrates tables.
-pub const MIGRATE: Home = Home {
-    extension: c"snowflake_migrate",
-    schema: c"snowflake_migrate_internal",
-};
+pub const MIGRATE: Home = Home((c"shadow", c"snowflake_shadow_wrapper"));
 
 impl Home {
-    /// The relation of this name in the schema, if it is the extension's.
-    pub fn relation(&self, name: &CStr) -> Option<pg_sys::Oid> {
-        let extension = pg::catalog::extension_named(self.extension)?;
-        pg::catalog::relation_in(pg::catalog::schema_named(self.schema), name).filter(|relation| {
-            pg::catalog::extension_of(pg_sys::RelationRelationId, *relation) == Some(extension)
+    /// The extension's table of this name. A superuser owns it: statements are made of
+    /// its rows, and its owner could write them.
+    pub fn table(&self, name: &CStr) -> Option<pg_sys::Oid> {
+        self.find(name, |owner, _| pg::privileges::is_superuser(owner))
+    }
+
+    /// The extension's sequence of this name. Its owner may be what the one of the functions is:
+    /// IDs must not end when a superuser who created the extension ceases to be one.
+    /// A value that its owner sets on it can do no more than one that `setval` sets.
+    pub fn sequence(&self, name: &CStr) -> Option<pg_sys::Oid> {
+        self.find(name, |owner, of_functions| {
+            owner == of_functions || pg::privileges::is_superuser(owner)
         })
     }
 
-    /// The functions of this name that are the extension's, in whichever schema.
-    pub fn functions(&self, name: &CStr) -> Vec<pg_sys::Oid> {
-        let Some(extension) = pg::catalog::extension_named(self.extension) else {
-            return Vec::new();
-        };
-        let mut functions = pg::catalog::functions_named(name);
-        functions.retain(|function| {
-            pg::catalog::extension_of(pg_sys::ProcedureRelationId, *function) == Some(extension)
-        });
-        functions
-    }
-
-    /// Whether a relation belongs to the extension.
-    pub fn owns(&self, relation: pg_sys::Oid) -> bool {
-        let extension = pg::catalog::extension_of(pg_sys::RelationRelationId, relation);
-        extension.is_some() && extension == pg::catalog::extension_named(self.extension)
+    fn find(
+        &self,
+        name: &CStr,
+        is_owned: fn(pg_sys::Oid, pg_sys::Oid) -> bool,
+    ) -> Option<pg_sys::Oid> {
+        let own = function(self.0).and_then(Function::of)?;
+        pg::catalog::relation_in(own.schema, name).filter(|relation| {
+            Class::of(*relation).is_some_and(|class| is_owned(class.owner, own.owner))
+        })
     }
 }
 
-/// The extension's relation of this name, found by one of its functions.
-pub fn relation(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
-    find(
-        function,
-        pg_sys::RelationRelationId,
-        name,
-        pg::catalog::relation_in,
-    )
-}
-
-/// The extension's function of this name without arguments, found by one of its
-/// functions.
-pub fn function_without_arguments(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
-    find(
-        function,
-        pg_sys::ProcedureRelationId,
-        name,
-        pg::catalog::function_in,
-    )
-}
-
-/// Looks in the schema of the function's extension.
-fn find(
-    function: pg_sys::Oid,
-    class: pg_sys::Oid,
-    name: &CStr,
-    look_up: fn(pg_sys::Oid, &CStr) -> Option<pg_sys::Oid>,
-) -> Option<pg_sys::Oid> {
-    let extension = pg::catalog::extension_of(pg_sys::ProcedureRelationId, function)?;
-    let is_tool = pg::catalog::extension_named(MIGRATE.extension) == Some(extension);
-    let home = if is_tool { MIGRATE } else { CORE };
-    let is_ours =
-        |object: &pg_sys::Oid| pg::catalog::extension_of(class, *object) == Some(extension);
-    look_up(pg::catalog::schema_named(home.schema), name).filter(is_ours)
+/// The function of this library, if this database has it.
+pub fn function((name, symbol): Symbol) -> Option<pg_sys::Oid> {
+    pg::catalog::functions_in_c(name, LIBRARY.as_bytes(), symbol.to_bytes())
+        .first()
+        .copied()
 }

@@ -24,13 +24,14 @@ use parking_lot::Mutex;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
+use crate::catalog::Symbol;
 use crate::error::Error;
+use crate::pg;
 use crate::pg::planner::{Replacement, Simplify, SupportRequest};
-use crate::pg::{self, Call};
 use crate::{catalog, generator, settings};
 
-/// The name of the twin.
-const TWIN: &CStr = c"copy_nextval";
+/// The twin.
+const TWIN: Symbol = (c"copy_nextval", c"snowflake_copy_nextval_wrapper");
 
 /// The name of the memory context in which COPY prepares its defaults.
 const COPY_CONTEXT: &CStr = c"COPY";
@@ -120,7 +121,7 @@ fn prepares_defaults() -> bool {
 /// The same call of the twin, if it exists and the user may execute both.
 fn call_of_twin(request: Simplify<'_>) -> Option<Replacement> {
     let original = request.function();
-    let twin = catalog::function_without_arguments(original, TWIN)?;
+    let twin = catalog::function(TWIN)?;
     (pg::privileges::may_execute(original) && pg::privileges::may_execute(twin))
         .then(|| request.call_of(twin))
         .flatten()
@@ -129,11 +130,11 @@ fn call_of_twin(request: Simplify<'_>) -> Option<Replacement> {
 /// `snowflake_nextval()` under a name that is marked STABLE. That is true for COPY
 /// only, so it fails in every other statement.
 #[pg_extern(sql = false)]
-fn snowflake_copy_nextval(call: Call<'_>) -> i64 {
+fn snowflake_copy_nextval() -> i64 {
     if !in_copy_from() {
         Error::OnlyInCopy.report();
     }
-    match generator::next(|| call.function()) {
+    match generator::next() {
         Ok(id) => id.get(),
         Err(error) => error.report(),
     }

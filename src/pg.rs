@@ -21,6 +21,7 @@ pub mod call;
 pub mod callbacks;
 pub mod catalog;
 pub mod composite;
+pub mod dependents;
 pub mod guc;
 #[cfg(all(feature = "testing", feature = "pg18"))]
 pub mod injection_point;

@@ -45,7 +45,7 @@ const MOST_ANSWERS: usize = 256;
 ///
 /// # Errors
 /// [`Error::ResolvedInRecovery`], and those of [`session::resolve`] and [`Backend::of_database`].
-pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
+pub fn resolved_id() -> Result<Option<SnowflakeId>, Error> {
     let session = resolve_session()?;
     let Some(moment) = pg::transaction::moment_of_statement() else {
         return Ok(None);
@@ -53,7 +53,7 @@ pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> 
     if let Some(answer) = known_answer(moment) {
         return Ok(answer);
     }
-    let answer = ask(session, function, moment)?;
+    let answer = ask(session, moment)?;
     forget_at_end();
     let mut answers = ANSWERS.lock();
     if answers.len() == MOST_ANSWERS {
@@ -69,13 +69,13 @@ pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> 
 ///
 /// # Errors
 /// As [`resolved_id`] and [`reserve_present`].
-pub fn advance(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
+pub fn advance() -> Result<Option<SnowflakeId>, Error> {
     let session = resolve_session()?;
     let Some(moment) = pg::transaction::moment_of_statement() else {
         return Ok(None);
     };
-    reserve_present(session, function)?;
-    ask(session, function, moment)
+    reserve_present(session)?;
+    ask(session, moment)
 }
 
 fn resolve_session() -> Result<&'static Session, Error> {
@@ -104,18 +104,14 @@ fn forget_at_end() {
 
 /// Reads which transactions are open, and finds the greatest answer that holds for a snapshot of this
 /// moment.
-fn ask(
-    session: &Session,
-    function: pg_sys::Oid,
-    statement: Moment,
-) -> Result<Option<SnowflakeId>, Error> {
+fn ask(session: &Session, statement: Moment) -> Result<Option<SnowflakeId>, Error> {
     let shared = session.shared;
     let database = pg::session::database();
     if has_unknown_prepared(shared) {
         return Ok(None);
     }
     let clocks = clock::read();
-    let process = Backend::of_database(session, function)?;
+    let process = Backend::of_database(session)?;
     let Some(present) = now(present(&process, clocks))? else {
         return Ok(None);
     };
@@ -257,9 +253,9 @@ pub struct Status {
 }
 
 /// [`Status`].
-pub fn status(function: pg_sys::Oid) -> Status {
+pub fn status() -> Status {
     // Not an error: the view has other columns.
-    let (Ok(id), Ok(session)) = (resolved_id(function), session::resolve()) else {
+    let (Ok(id), Ok(session)) = (resolved_id(), session::resolve()) else {
         return Status::default();
     };
     let layout = session.layout();

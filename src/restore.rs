@@ -25,7 +25,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-use crate::catalog::{self, CORE, MIGRATE};
+use crate::catalog::{CORE, Home, MIGRATE};
 use crate::encoding::{self, readable, shown};
 use crate::error::{Error, or_report};
 use crate::generator::{self, accepted_layout};
@@ -39,16 +39,16 @@ const TRIGGER_NAME: &CStr = c"restore_row";
 
 #[pg_extern(sql = false)]
 fn snowflake_restore_row(call: Call<'_>) -> TriggerResult {
-    restore_row(call, apply)
+    restore_row(call, &CORE, apply)
 }
 
 /// Applies the row of a trigger, which is that of the extension's own table.
 pub fn restore_row(
     call: Call<'_>,
-    apply: fn(pg_sys::Oid, Row<'_>) -> Result<(), Error>,
+    home: &Home,
+    apply: fn(Row<'_>) -> Result<(), Error>,
 ) -> TriggerResult {
-    let function = call.function();
-    let table = catalog::relation(function, TABLE_NAME);
+    let table = home.table(TABLE_NAME);
     let Some(row) = call
         .trigger()
         .filter(|trigger| Some(trigger.table()) == table)
@@ -58,16 +58,21 @@ pub fn restore_row(
     };
     // The rows are valid on one server only, as those of the tables themselves.
     if !pg::session::is_logical_worker() {
-        or_report(require_privileges(function).and_then(|()| apply(function, row)));
+        or_report(require_privileges(call.function()).and_then(|()| apply(row)));
     }
     TriggerResult::no_row()
 }
 
 /// Whether a statement enables or disables all triggers of one of the tables.
 pub fn switches_trigger(statement: Statement<'_>) -> bool {
-    [CORE, MIGRATE]
-        .iter()
-        .any(|home| statement.switches_triggers_of(home.schema, TABLE_NAME))
+    let Some(schema) = statement.switches_triggers_of(TABLE_NAME) else {
+        return false;
+    };
+    let table = pg::catalog::relation_in(pg::catalog::schema_named(schema), TABLE_NAME);
+    table.is_some()
+        && [CORE, MIGRATE]
+            .map(|home| home.table(TABLE_NAME))
+            .contains(&table)
 }
 
 /// Enables the triggers again, in the replica role too. Only superusers can have
@@ -80,7 +85,7 @@ pub fn keep_trigger() {
     pg::transaction::make_writes_visible();
     for table in [CORE, MIGRATE]
         .iter()
-        .filter_map(|home| home.relation(TABLE_NAME))
+        .filter_map(|home| home.table(TABLE_NAME))
     {
         pg::trigger::set_state(table, TRIGGER_NAME, b'A' as c_char);
     }
@@ -102,11 +107,11 @@ fn require_privileges(function: pg_sys::Oid) -> Result<(), Error> {
     }
 }
 
-fn apply(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
+fn apply(row: Row<'_>) -> Result<(), Error> {
     match text(row, "record")?.bytes() {
         b"mark" => {
             let mark = row.bigint(column(row, "mark")?);
-            generator::restore_mark(function, mark.ok_or_else(|| null("mark"))?)
+            generator::restore_mark(mark.ok_or_else(|| null("mark"))?)
         }
         b"layout" => {
             let layout = encoding::layout(text(row, "layout")?.bytes())?;
@@ -114,9 +119,9 @@ fn apply(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
                 .of_type(pg_sys::TIMESTAMPTZOID)
                 .and_then(|column| row.value(column))
                 .ok_or_else(|| null("accepted_at"))?;
-            accepted_layout::restore(function, layout, accepted_at.value() as i64)
+            accepted_layout::restore(layout, accepted_at.value() as i64)
         }
-        b"first ID" => restore_record(function, &FIRST_IDS, row),
+        b"first ID" => restore_record(&FIRST_IDS, row),
         other => Err(Error::InvalidRestoredRecord(shown(other))),
     }
 }
@@ -125,11 +130,7 @@ fn apply(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::RecordsMissing`] and [`Error::NullInRecord`], and those of [`Kind::check`].
-pub fn restore_record(
-    function: pg_sys::Oid,
-    kind: &'static Kind,
-    row: Row<'_>,
-) -> Result<(), Error> {
+pub fn restore_record(kind: &'static Kind, row: Row<'_>) -> Result<(), Error> {
     let name = |name| {
         let value = row.name(column(row, name)?);
         value.ok_or_else(|| null(name))
@@ -139,7 +140,7 @@ pub fn restore_record(
         name("target_name")?,
         name("column_name")?,
     );
-    let why = match records::restore(function, kind, schema, table, row)? {
+    let why = match records::restore(kind, schema, table, row)? {
         Restored::Written => return Ok(()),
         Restored::NoTable => "The table does not exist.",
         Restored::NotOwner => "The current role does not have the privileges of the table's owner.",

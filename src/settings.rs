@@ -337,8 +337,8 @@ fn define_texts() {
     #[cfg(feature = "testing")]
     GucRegistry::define_string_guc(
         c"snowflake.unprotected",
-        c"Disables one protection, for tests that must detect it: \"slot\", \"mark\", \"clock\" or \"flush\".",
-        c"Exists only in builds for tests. IDs will repeat.",
+        c"Disables one protection, for tests that must detect it.",
+        c"Exists only in builds for tests. IDs will repeat, or queries lose rows.",
         &UNPROTECTED,
         GucContext::Postmaster,
         GucFlags::empty(),

@@ -7,6 +7,10 @@
 //! | `mark`                  | the mark raises no slot after a start          |
 //! | `clock`                 | IDs follow the wall clock wherever it goes     |
 //! | `flush`                 | the mark's record is written, and not flushed  |
+//! | `range_side`            | a range ends on the wrong side of a time       |
+//! | `range_nulling`         | a range takes no part in outer joins           |
+//! | `range_zone`            | a range is as if clocks were never changed     |
+//! | `range_children`        | no one looks how children are arranged         |
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -24,6 +24,7 @@
 //! - [`soak`]: a random mix of faults against such sessions
 //! - [`peers`]: other functions that make IDs, under the same check
 //! - [`new_rows`]: readers of new rows beside writers and faults
+//! - [`range_fuzz`]: statements with and without the planner's ranges
 //! - [`attack`]: roles that try to gain privileges
 //! - [`document`]: what the documents print
 //!
@@ -67,6 +68,7 @@ pub mod peers;
 pub mod processes;
 pub mod program;
 pub mod query;
+pub mod range_fuzz;
 pub mod replica;
 pub mod scratch;
 pub mod server;

@@ -49,8 +49,6 @@ LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
-    -- Passed as an argument of format(), because a schema name may contain %.
-    extension_schema CONSTANT text := '@extschema@';
     highest_possible CONSTANT bigint := 9223372036854775807;
     -- The kinds of values that the first scan distinguishes.
     is_id CONSTANT integer := 0;
@@ -65,7 +63,7 @@ DECLARE
     numbers text;
     start bigint;
     last_old_id bigint;
-    last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id(timestamptz 'infinity');
+    last_of_layout CONSTANT bigint := snowflake_internal.max_id(timestamptz 'infinity');
     own_node integer;
     is_generating boolean;
     unknown_reason text;
@@ -121,7 +119,7 @@ BEGIN
                 WHEN s.node_id IS NULL THEN 'snowflake.node_id is not set.'
                 WHEN pg_is_in_recovery() THEN 'A standby issues no IDs. Run the audit on its primary server.' END
     INTO own_node, is_generating, unknown_reason
-    FROM @extschema@.snowflake_status AS s;
+    FROM snowflake_internal.get_status() AS s;
     IF NOT is_generating THEN
         RAISE NOTICE 'IDs that this server cannot have issued are not searched for' USING DETAIL = unknown_reason;
         own_node := NULL;
@@ -131,15 +129,15 @@ BEGIN
         'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
          FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
                FROM (SELECT d.id,
-                            CASE WHEN d.id < %3$L::bigint THEN CASE WHEN d.id > %7$L::bigint THEN 5 ELSE 1 END WHEN d.id < 0 THEN 2 WHEN d.id > %4$L::bigint THEN 3
-                                 WHEN %6$L::integer[] IS NOT NULL AND %1$s.snowflake_node_id(d.id) <> ALL (%6$L::integer[]) THEN 4
+                            CASE WHEN d.id < %2$L::bigint THEN CASE WHEN d.id > %6$L::bigint THEN 5 ELSE 1 END WHEN d.id < 0 THEN 2 WHEN d.id > %3$L::bigint THEN 3
+                                 WHEN %5$L::integer[] IS NOT NULL AND snowflake_internal.node_id(d.id) <> ALL (%5$L::integer[]) THEN 4
                                  ELSE 0 END AS kind,
-                            CASE WHEN d.id >= greatest(%3$L::bigint, 0) AND d.id <= %4$L::bigint
-                                      AND %1$s.snowflake_node_id(d.id) = %5$L::integer
-                                 THEN %1$s.snowflake_backend_id(d.id) END AS backend
-                     FROM (%2$s IS NOT NULL) AS d) AS n
+                            CASE WHEN d.id >= greatest(%2$L::bigint, 0) AND d.id <= %3$L::bigint
+                                      AND snowflake_internal.node_id(d.id) = %4$L::integer
+                                 THEN snowflake_internal.backend_id(d.id) END AS backend
+                     FROM (%1$s IS NOT NULL) AS d) AS n
                GROUP BY n.kind, n.backend) AS g',
-        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), last_old_id), caller_path);
+        numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), last_old_id), caller_path);
     kinds := answer[1];
     backends := answer[2];
     counts := answer[3];
@@ -147,7 +145,7 @@ BEGIN
     SELECT max(g.top) INTO highest FROM unnest(kinds, tops) AS g (kind, top) WHERE g.kind IN (is_id, is_of_other_node);
     -- With another layout, the decoded fields are not those of the IDs.
     SELECT s.database_layout, s.layout INTO id_layout, server_layout
-    FROM @extschema@.snowflake_status AS s WHERE s.database_layout <> s.layout;
+    FROM snowflake_internal.get_status() AS s WHERE s.database_layout <> s.layout;
     IF FOUND THEN
         RAISE NOTICE 'IDs of this database were generated with another layout'
             USING DETAIL = format('They were generated with "%s"; they are read with "%s".', id_layout, server_layout),
@@ -158,7 +156,7 @@ BEGIN
     END IF;
 
     -- The highest ID that may exist by now.
-    is_mark_read := coalesce((SELECT s.database_reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
+    is_mark_read := coalesce((SELECT s.database_reserved_until IS NOT NULL FROM snowflake_internal.get_status() AS s), false);
     SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_mark_read AS is_in_slots INTO mark
     FROM snowflake_internal.mark AS m;
     -- Settings are not defined if the library is not preloaded; their defaults are used then.
@@ -167,9 +165,9 @@ BEGIN
            make_interval(secs => nullif(coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_clock_step'), '86400000'), '-1')::float8 / 1000)
     INTO ahead, max_step
     FROM pg_settings AS s WHERE s.name LIKE 'snowflake.%';
-    allowed := @extschema@.snowflake_max_id(clock_timestamp() + ahead);
+    allowed := snowflake_internal.max_id(clock_timestamp() + ahead);
     IF max_step IS NULL
-       OR mark.bound <= @extschema@.snowflake_max_id(clock_timestamp() + max_step + ahead)
+       OR mark.bound <= snowflake_internal.max_id(clock_timestamp() + max_step + ahead)
     THEN
         allowed := greatest(allowed, mark.bound);
     END IF;
@@ -188,15 +186,15 @@ BEGIN
 
     IF highest > allowed OR lowest_bound IS NOT NULL THEN
         answer := snowflake_internal.read_audited(target, format(
-            'SELECT count(*) FILTER (WHERE n.id > %8$L::bigint) AS count,
-                    max(n.id) FILTER (WHERE n.id > %8$L::bigint) AS top,
+            'SELECT count(*) FILTER (WHERE n.id > %7$L::bigint) AS count,
+                    max(n.id) FILTER (WHERE n.id > %7$L::bigint) AS top,
                     count(*) FILTER (WHERE n.is_not_own) AS not_own,
                     max(n.id) FILTER (WHERE n.is_not_own) AS not_own_top
-             FROM (SELECT d.id, %1$s.snowflake_node_id(d.id) = %7$L::integer
-                                AND d.id > (%9$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1]
-                                AND d.id <= (%10$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1] AS is_not_own
-                   FROM (%2$s > %4$L::bigint AND audited.%3$I >= %5$L::bigint AND audited.%3$I <= %6$L::bigint) AS d) AS n',
-            extension_schema, numbers, audited_column, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
+             FROM (SELECT d.id, snowflake_internal.node_id(d.id) = %6$L::integer
+                                AND d.id > (%8$L::bigint[])[snowflake_internal.backend_id(d.id) + 1]
+                                AND d.id <= (%9$L::bigint[])[snowflake_internal.backend_id(d.id) + 1] AS is_not_own
+                   FROM (%1$s > %3$L::bigint AND audited.%2$I >= %4$L::bigint AND audited.%2$I <= %5$L::bigint) AS d) AS n',
+            numbers, audited_column, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
             slot_bounds, slot_tops), caller_path);
         future := answer[1];
         future_top := answer[2];

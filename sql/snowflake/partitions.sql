@@ -135,7 +135,7 @@ BEGIN
     WHERE e.high > 0;
     total := coalesce(cardinality(lows), 0);
 
-    begins_id := @extschema@.snowflake_min_id(begins);
+    begins_id := snowflake_internal.min_id(begins);
     WHILE neighbour <= total AND highs[neighbour] <= begins_id LOOP
         neighbour := neighbour + 1;
     END LOOP;
@@ -148,7 +148,7 @@ BEGIN
     LOOP
         IF label_format IS NULL THEN
             IF resumed IS NOT NULL THEN
-                anchor := CASE WHEN highs[resumed] < highest_id THEN @extschema@.snowflake_timestamp(highs[resumed]) END;
+                anchor := CASE WHEN highs[resumed] < highest_id THEN snowflake_internal.time_of(highs[resumed]) END;
             END IF;
             -- Not by the local hour: there are zones in which a day can begin at 1 o'clock.
             IF time_zone IS NULL THEN
@@ -161,12 +161,12 @@ BEGIN
 
             IF resumed IS NOT NULL THEN
                 -- A bound by hand can be any ID.
-                is_exact := coalesce(@extschema@.snowflake_min_id(anchor) = highs[resumed], false);
+                is_exact := coalesce(snowflake_internal.min_id(anchor) = highs[resumed], false);
                 -- Weeks may begin on Sunday and years in July, if the last partition is one of these.
                 is_one_step := false;
                 IF is_exact AND lows[resumed] >= 0 THEN
                     is_one_step := snowflake_internal.partition_boundary(
-                        @extschema@.snowflake_timestamp(lows[resumed]), step, 1, time_zone) = anchor;
+                        snowflake_internal.time_of(lows[resumed]), step, 1, time_zone) = anchor;
                 END IF;
                 IF NOT is_exact THEN
                     is_multiple := false;
@@ -234,7 +234,7 @@ BEGIN
             meets := NULL;
         END IF;
 
-        ends_id := @extschema@.snowflake_min_id(ends);
+        ends_id := snowflake_internal.min_id(ends);
         -- Ranges before the epoch contain no IDs.
         IF ends_id > begins_id THEN
             WHILE neighbour <= total AND highs[neighbour] <= begins_id LOOP
@@ -283,7 +283,7 @@ BEGIN
         END LOOP;
         IF neighbour <= total AND lows[neighbour] > begins_id THEN
             blocking := neighbour;
-            IF @extschema@.snowflake_timestamp(lows[blocking])
+            IF snowflake_internal.time_of(lows[blocking])
                < snowflake_internal.partition_boundary(anchor, step, number + 1, time_zone)
             THEN
                 problem := 'gap before';
@@ -295,8 +295,8 @@ BEGIN
     END IF;
 
     SELECT c.relname INTO blocking_name FROM pg_class AS c WHERE c.oid = relations[blocking];
-    low_at := CASE WHEN lows[blocking] >= 0 THEN @extschema@.snowflake_timestamp(lows[blocking]) END;
-    high_at := CASE WHEN highs[blocking] < highest_id THEN @extschema@.snowflake_timestamp(highs[blocking]) END;
+    low_at := CASE WHEN lows[blocking] >= 0 THEN snowflake_internal.time_of(lows[blocking]) END;
+    high_at := CASE WHEN highs[blocking] < highest_id THEN snowflake_internal.time_of(highs[blocking]) END;
     IF problem = 'gap before' OR problem = 'overlap' AND resumed IS NULL THEN
         edge_at := low_at;
         edge_id := lows[blocking];
@@ -308,7 +308,7 @@ BEGIN
     INTO times
     FROM unnest(ARRAY[since, begins, ends, low_at, high_at]) WITH ORDINALITY AS t (moment, n);
 
-    is_exact := coalesce(@extschema@.snowflake_min_id(edge_at) = edge_id, false);
+    is_exact := coalesce(snowflake_internal.min_id(edge_at) = edge_id, false);
     is_midnight := edge_at = CASE WHEN time_zone IS NULL THEN date_trunc('day', edge_at)
                                   ELSE date_trunc('day', edge_at, time_zone) END;
     IF step_time = interval '0' AND is_exact AND NOT is_midnight THEN
@@ -320,7 +320,7 @@ BEGIN
           AND NOT EXISTS (
               SELECT FROM unnest(lows) AS l (id)
               WHERE l.id > 0
-                AND date_trunc('day', @extschema@.snowflake_timestamp(l.id), z.name) <> @extschema@.snowflake_timestamp(l.id))
+                AND date_trunc('day', snowflake_internal.time_of(l.id), z.name) <> snowflake_internal.time_of(l.id))
         ORDER BY z.n LIMIT 1;
     END IF;
     advice := CASE
@@ -331,7 +331,7 @@ BEGIN
             'Pass the time_zone in which the existing partitions begin at midnight.'
         WHEN problem = 'gap after' THEN
             format('First create a partition FOR VALUES FROM (%L) TO (%L).',
-                   edge_id, @extschema@.snowflake_min_id(since))
+                   edge_id, snowflake_internal.min_id(since))
         WHEN problem = 'gap before' THEN
             format('First create a partition FOR VALUES FROM (%L) TO (%L).', begins_id, edge_id)
         WHEN problem = 'overlap' AND high_at IS NULL THEN
@@ -361,4 +361,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_partition_ddl(parent regclass, since timestamp with time zone, until timestamp with time zone, step interval, time_zone text) IS
-    'Returns CREATE TABLE statements for the partitions missing between since and until, one for each step in the time zone; for \gexec';
+    E'Returns CREATE TABLE statements for the partitions missing between since and until, one for each step in the time zone; for \\gexec';

@@ -8,7 +8,7 @@ AS $function$
         JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
         JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
                            AND d.refclassid = 'pg_proc'::regclass
-                           AND d.refobjid IN ('@extschema@.snowflake_nextval()'::regprocedure, '@extschema@.snowflake_id()'::regprocedure)
+                           AND d.refobjid = ANY (snowflake_internal.generators())
         WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
 $function$;
 

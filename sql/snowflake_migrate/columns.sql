@@ -57,22 +57,33 @@ $function$;
 CREATE FUNCTION snowflake_migrate_internal.first_id_at(at timestamp with time zone) RETURNS bigint
     STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_first_id_at_wrapper';
 
--- The schema of the extension snowflake, quoted, as it is called now.
-CREATE FUNCTION snowflake_migrate_internal.core_schema()
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT e.extnamespace::regnamespace::text FROM pg_extension AS e WHERE e.extname = 'snowflake'
-$function$;
-
 -- The function snowflake_nextval.
 CREATE FUNCTION snowflake_migrate_internal.nextval_function()
 RETURNS regprocedure LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT p.oid::regprocedure
-    FROM pg_extension AS e JOIN pg_proc AS p ON p.pronamespace = e.extnamespace AND p.proname = 'snowflake_nextval' AND p.pronargs = 0
-    WHERE e.extname = 'snowflake'
+    SELECT (snowflake_internal.generators())[1]::regprocedure
+$function$;
+
+-- The schema of the extension snowflake, quoted, as it is called now.
+CREATE FUNCTION snowflake_migrate_internal.core_schema()
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT p.pronamespace::regnamespace::text FROM pg_proc AS p WHERE p.oid = snowflake_migrate_internal.nextval_function()
+$function$;
+
+-- The functions of extensions. A member that is no superuser's was added by the extension's
+-- owner, and is code of a user.
+CREATE FUNCTION snowflake_migrate_internal.functions_of_extensions()
+RETURNS SETOF oid LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT p.oid
+    FROM pg_depend AS d
+    JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+    JOIN pg_roles AS r ON r.oid = p.proowner AND r.rolsuper
+    WHERE d.deptype = 'e'
 $function$;
 
 -- The keys as an argument of a function in a statement. It has a type, so that no
@@ -84,6 +95,36 @@ AS $function$
     SELECT format('%L::snowflake_migrate_internal.key[]', array_agg(ROW(snowflake_migrate_internal.name_of(k.target), k.column_name) ORDER BY k.place))
     FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
 $function$;
+
+-- Whether this session is now, until the end of its transaction, the only one that
+-- migrates or reverts the key of a table. Does not wait.
+CREATE FUNCTION snowflake_migrate_internal.try_exclude_others(target regclass) RETURNS boolean
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_try_exclude_others_wrapper';
+
+-- The same for several keys, or an error. Two sessions that execute one step would else
+-- wait for each other: the first checks lock the tables weakly, the changes strongly.
+CREATE FUNCTION snowflake_migrate_internal.exclude_others(keys snowflake_migrate_internal.key[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    locked regclass;
+BEGIN
+    FOR locked IN SELECT DISTINCT k.target FROM unnest(keys) AS k ORDER BY k.target LOOP
+        IF NOT snowflake_migrate_internal.try_exclude_others(locked) THEN
+            PERFORM snowflake_internal.refuse('55P03', format('another session executes a step of the migration of %s', locked),
+                detail => (SELECT format('It is process %s.', string_agg(l.pid::text, ', ')) FROM pg_locks AS l
+                           WHERE l.locktype = 'object' AND l.classid = 'pg_class'::regclass AND l.objid = locked::oid AND l.objsubid = 2
+                             AND l.granted AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())),
+                hint => 'Nothing was changed. When it has ended, request the plan again.');
+        END IF;
+    END LOOP;
+END
+$function$;
+
+-- Waits. An error if the client is gone: a step should not continue without its operator.
+CREATE FUNCTION snowflake_migrate_internal.wait(milliseconds integer) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_wait_wrapper';
 
 -- A table, its partitions and its child tables: those that its ALTER TABLE changes.
 --

@@ -7,7 +7,7 @@ CREATE FUNCTION snowflake_migrate_internal.comment_lines(content text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT rtrim(regexp_replace(regexp_replace(content, '\s+', ' ', 'g'), '(.{1,110}|\S+)(?:\s|$)', E'-- \\1\n', 'g'), E'\n')
+    SELECT rtrim(regexp_replace(regexp_replace(content, E'\\s+', ' ', 'g'), E'(.{1,110}|\\S+)(?:\\s|$)', E'-- \\1\n', 'g'), E'\n')
 $function$;
 
 -- The value of a string constant as format() writes it with %L.
@@ -28,7 +28,7 @@ RETURNS oid LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT c.relowner
-    FROM regexp_match(statement, '(?:"(?:[^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)\.(?:"(?:[^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)') AS m (name)
+    FROM regexp_match(statement, E'(?:"(?:[^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)\\.(?:"(?:[^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)') AS m (name)
     JOIN pg_class AS c ON c.oid = to_regclass(m.name[1])
 $function$;
 
@@ -52,12 +52,12 @@ AS $function$
         -- Any other constant is consumed by the last alternative, whatever it contains.
         SELECT m.place, m.found
         FROM regexp_matches(snowflake_migrate_internal.block_of(statement),
-            'snowflake_migrate_internal\.(alter)\((E?''(?:[^'']|'''')*'')::pg_catalog\.text\)'
-            '|snowflake_internal\.(run)\(E?''(?:[^'']|'''')*''::pg_catalog\.regclass, (E?''(?:[^'']|'''')*'')::pg_catalog\.text\)'
-            '|snowflake_migrate_internal\.(lock)\((E?''(?:[^'']|'''')*'')::pg_catalog\.regclass\[\], ''([A-Z ]+)''::pg_catalog\.text\)'
-            '|snowflake_migrate_internal\.(restore_trigger_states)\((E?''(?:[^'']|'''')*'')::pg_catalog\.jsonb\)'
-            '|snowflake_migrate_internal\.(check_switch|copy_trigger_states|recompile)\('
-            '|\n    ((?:ALTER|LOCK) (?:"(?:[^"]|"")*"|[^";])*);'
+            E'snowflake_migrate_internal\\.(alter)\\((E?''(?:[^'']|'''')*'')::pg_catalog\\.text\\)'
+            '|snowflake_internal\\.(run)\\(E?''(?:[^'']|'''')*''::pg_catalog\\.regclass, (E?''(?:[^'']|'''')*'')::pg_catalog\\.text\\)'
+            '|snowflake_migrate_internal\\.(lock)\\((E?''(?:[^'']|'''')*'')::pg_catalog\\.regclass\\[\\], ''([A-Z ]+)''::pg_catalog\\.text\\)'
+            '|snowflake_migrate_internal\\.(restore_trigger_states)\\((E?''(?:[^'']|'''')*'')::pg_catalog\\.jsonb\\)'
+            '|snowflake_migrate_internal\\.(check_switch|copy_trigger_states|recompile)\\('
+            '|\\n    ((?:ALTER|LOCK) (?:"(?:[^"]|"")*"|[^";])*);'
             '|(E?''(?:[^'']|'''')*'')', 'g') WITH ORDINALITY AS m (found, place)
     )
     SELECT p.place,
@@ -85,7 +85,7 @@ AS $function$
 $function$;
 
 -- The statements that swap() executes. The value of an identity column's sequence is
--- read when the script runs, and kept in a setting.
+-- read when the script runs, and kept in variables of psql.
 CREATE FUNCTION snowflake_migrate_internal.swap_script(keys snowflake_migrate_internal.key[], keep_sequence boolean)
 RETURNS TABLE (role oid, is_own_path boolean, statement text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -109,8 +109,7 @@ BEGIN
         -- The lock that nextval() waits for; nothing changes.
         statement := format('ALTER SEQUENCE %s CACHE %s', key.sequence, key.seqcache);
         RETURN NEXT;
-        statement := format('SELECT pg_catalog.set_config(%L, pg_catalog.concat_ws('','', s.last_value, s.is_called), false) FROM %s AS s',
-                            format('snowflake_migrate_internal.sequence_%s', key.place), key.sequence);
+        statement := format(E'SELECT s.last_value AS value_%1$s, s.is_called AS is_called_%1$s FROM %2$s AS s \\gset', key.place, key.sequence);
         RETURN NEXT;
         origin := snowflake_migrate_internal.present_origin(key.target, key.column_name);
         identity_columns := identity_columns || origin;
@@ -147,12 +146,10 @@ BEGIN
                                           snowflake_migrate_internal.identity_sequence_name(origin), origin, NULL) LOOP
             RETURN NEXT;
         END LOOP;
-        statement := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, pg_catalog.split_part(v.value, '','', 1)::pg_catalog.int8, '
-                            'pg_catalog.split_part(v.value, '','', 2)::pg_catalog.bool) FROM pg_catalog.current_setting(%L) AS v (value)',
+        statement := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, :value_%2$s, :''is_called_%2$s'')',
                             snowflake_migrate_internal.identity_sequence_name(origin),
-                            format('snowflake_migrate_internal.sequence_%s', (
-                                SELECT k.place FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
-                                WHERE (k.target, k.column_name) = (origin.target, origin.column_name))));
+                            (SELECT k.place FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
+                             WHERE (k.target, k.column_name) = (origin.target, origin.column_name)));
         RETURN NEXT;
     END LOOP;
     RETURN QUERY
@@ -190,7 +187,8 @@ AS $function$
     SELECT c.role, c.is_own_path, c.statement FROM command AS c ORDER BY c.step, c.place
 $function$;
 
--- The statements of one step of a plan. A role that is NULL is that of the session.
+-- The statements of one step of a plan. Where the role is NULL, only a superuser may
+-- execute one.
 CREATE FUNCTION snowflake_migrate_internal.step_script(keys snowflake_migrate_internal.key[], statement text, keep_sequence boolean)
 RETURNS TABLE (role oid, is_own_path boolean, content text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -202,9 +200,9 @@ DECLARE
     copied record;
 BEGIN
     IF strpos(statement, 'snowflake_migrate_internal.swap(') > 0 THEN
-        RETURN QUERY SELECT NULL::oid, false, format('SELECT snowflake_migrate_internal.record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
-                                                     snowflake_migrate_internal.name_of(k.target), k.column_name)
-                     FROM unnest(keys) AS k WHERE NOT keep_sequence;
+        RETURN QUERY SELECT c.relowner, false, format('SELECT snowflake_migrate_internal.record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                                                      snowflake_migrate_internal.name_of(k.target), k.column_name)
+                     FROM unnest(keys) AS k JOIN pg_class AS c ON c.oid = k.target WHERE NOT keep_sequence;
         RETURN QUERY SELECT s.role, s.is_own_path, s.statement FROM snowflake_migrate_internal.swap_script(keys, keep_sequence) AS s;
         RETURN;
     ELSIF strpos(statement, 'SELECT snowflake_migrate_internal.widen(') = 1 THEN
@@ -220,7 +218,7 @@ BEGIN
                                                     snowflake_migrate_internal.name_of(n.relation), n.column_name)) > 0;
         RETURN;
     ELSIF strpos(statement, 'SELECT snowflake_migrate_internal.record_origin(') = 1 THEN
-        RETURN QUERY SELECT NULL::oid, false, statement;
+        RETURN QUERY SELECT snowflake_migrate_internal.altered_owner(substr(statement, strpos(statement, '('))), false, statement;
         RETURN;
     ELSIF strpos(statement, 'CALL ') = 1 THEN
         -- In batches of one transaction each; here in one statement for each table.
@@ -236,16 +234,14 @@ BEGIN
             ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text
         LOOP
             is_own_path := false;
+            role := copied.relowner;
             IF copied.has_triggers THEN
-                role := NULL;
                 content := 'SET session_replication_role = ''replica''';
                 RETURN NEXT;
             END IF;
-            role := copied.relowner;
             content := copied.text;
             RETURN NEXT;
             IF copied.has_triggers THEN
-                role := NULL;
                 content := 'RESET session_replication_role';
                 RETURN NEXT;
             END IF;
@@ -260,17 +256,20 @@ BEGIN
         IF part.kind = 'lock' THEN
             content := format('LOCK TABLE %s IN %s MODE', (SELECT string_agg('ONLY ' || l.name, ', ' ORDER BY l.name COLLATE "C")
                                                            FROM unnest(part.content::text[]) AS l (name)), part.argument);
-            -- Tables of several owners are locked by a role that may migrate all of them.
+            -- No part of the script can lock the tables of several owners.
             role := (SELECT CASE count(DISTINCT c.relowner) WHEN 1 THEN min(c.relowner::text)::oid END
                      FROM unnest(part.content::regclass[]) AS l (relation) JOIN pg_class AS c ON c.oid = l.relation);
-            RETURN NEXT;
+            IF role IS NOT NULL THEN
+                RETURN NEXT;
+            END IF;
         ELSIF part.kind IN ('alter', 'run') THEN
             role := coalesce(snowflake_migrate_internal.altered_owner(part.content), first_owner);
             content := part.content;
             RETURN NEXT;
         ELSIF part.kind = 'check_switch' THEN
-            RETURN QUERY SELECT NULL::oid, false, format('SELECT snowflake_migrate_internal.record_origin(%s)', m.arguments[1])
-                         FROM regexp_match(block, 'snowflake_migrate_internal\.check_switch\((E?''(?:[^'']|'''')*''::pg_catalog\.regclass, E?''(?:[^'']|'''')*''::pg_catalog\.name)') AS m (arguments);
+            RETURN QUERY SELECT snowflake_migrate_internal.altered_owner(m.arguments[1]), false,
+                                format('SELECT snowflake_migrate_internal.record_origin(%s)', m.arguments[1])
+                         FROM regexp_match(block, E'snowflake_migrate_internal\\.check_switch\\((E?''(?:[^'']|'''')*''::pg_catalog\\.regclass, E?''(?:[^'']|'''')*''::pg_catalog\\.name)') AS m (arguments);
         ELSIF part.kind = 'restore_trigger_states' THEN
             RETURN QUERY SELECT NULL::oid, true, t.statement
                          FROM snowflake_migrate_internal.trigger_state_statements(part.content::jsonb) AS t ORDER BY t.place;
@@ -289,76 +288,120 @@ BEGIN
 END
 $function$;
 
--- The script. Statements of a step that has several are one transaction, unless the
--- whole plan can be one.
+-- The beginning of a part of the script, which is that of one role, as the commands of
+-- a new session. SET ROLE would be no protection from the code of the role's tables:
+-- that can set another role, up to that of the session. So the part is refused to any other
+-- role that has logged in.
+CREATE FUNCTION snowflake_migrate_internal.part_head(role oid, is_first boolean, caller_path text)
+RETURNS SETOF text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT l.line
+    FROM (SELECT quote_ident(pg_get_userbyid(role)), pg_get_userbyid(role)) AS r (quoted, name),
+    LATERAL (VALUES
+        (1, ''),
+        (2, format('-- To be run by role %s:', r.quoted)),
+        (3, E'\\if :{?set_role}'),
+        (4, format('SET ROLE %s;', r.quoted)),
+        (5, E'\\else'),
+        (6, CASE WHEN NOT is_first THEN format(E'\\connect - %s', r.quoted) END),
+        (7, format('DO %L;', format(
+            E'BEGIN\n    IF current_user OPERATOR(pg_catalog.<>) %1$L::pg_catalog.name\n'
+            '       OR (SELECT s.usesysid FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()) AS s) OPERATOR(pg_catalog.<>)\n'
+            '          (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) %1$L::pg_catalog.name)\n'
+            '    THEN\n        RAISE EXCEPTION USING ERRCODE = ''42501'', MESSAGE = %2$L, DETAIL = %3$L, HINT = %4$L;\n    END IF;\nEND',
+            r.name, format('this part of the script has to be run by role "%s"', r.name),
+            'Code in the tables of that role runs with the privileges of the role that has logged in, whatever SET ROLE says.',
+            'Log in as that role. Only where it is trusted: psql -v set_role=on'))),
+        (8, E'\\endif'),
+        (9, 'SET standard_conforming_strings = on;'),
+        (10, format('SET search_path = %s;', caller_path))) AS l (place, line)
+    WHERE l.line IS NOT NULL
+    ORDER BY l.place
+$function$;
+
+-- The script, for psql: a part for each role that has to run one. Statements of a step that has
+-- several are one transaction, unless the whole plan can be one. A part is one at most.
 CREATE FUNCTION snowflake_migrate_internal.ddl(keys snowflake_migrate_internal.key[], online boolean, path text, keep_sequence boolean)
 RETURNS SETOF text LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
+SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$
 DECLARE
     caller_path CONSTANT text := coalesce(nullif(path, ''), '''''');
     own_settings CONSTANT text[] := ARRAY['search_path = pg_catalog, pg_temp', 'datestyle = ''ISO''', 'intervalstyle = ''postgres''',
                                           'check_function_bodies = off', 'default_tablespace = '''''];
+    -- Who may set the states of triggers of foreign keys.
+    superuser CONSTANT oid := (SELECT coalesce(min(r.oid) FILTER (WHERE r.rolname = current_user), min(r.oid)) FROM pg_roles AS r WHERE r.rolsuper);
     present_role oid;
-    is_own_path boolean := false;
-    in_steps boolean;
-    has_several boolean;
+    is_own_path boolean;
     step_number integer := 0;
-    plan_step record;
+    in_steps boolean;
+    in_block boolean := false;
     command record;
 BEGIN
     keys := CASE WHEN online THEN snowflake_migrate_internal.unfinished(keys) ELSE keys END;
-    FOR plan_step IN
-        SELECT p.step, p.statement, p.lock_level, p.note, bool_and(p.in_transaction) OVER () AS is_one
-        FROM snowflake_migrate_internal.plan(keys, online, path, keep_sequence) AS p
-        WHERE p.statement IS NOT NULL ORDER BY p.step
+    FOR command IN
+        WITH step AS MATERIALIZED (
+            SELECT p.step, p.statement, p.lock_level, p.note, bool_and(p.in_transaction) OVER () AS is_one
+            FROM snowflake_migrate_internal.plan(keys, online, path, keep_sequence) AS p
+            WHERE p.statement IS NOT NULL
+        ), command AS MATERIALIZED (
+            SELECT p.*, CASE WHEN s.content IS NOT NULL THEN coalesce(s.role, superuser) END AS role, s.is_own_path, s.content, s.place
+            FROM step AS p
+            LEFT JOIN LATERAL snowflake_migrate_internal.step_script(keys, p.statement, coalesce(keep_sequence, false))
+                WITH ORDINALITY AS s (role, is_own_path, content, place) ON true
+        )
+        SELECT c.*, min(c.role) OVER () <> max(c.role) OVER () AS has_several_roles,
+               count(*) OVER (PARTITION BY c.step, c.role) > 1 AND strpos(c.statement, 'CALL ') <> 1 AS has_several
+        FROM command AS c ORDER BY c.step, c.place
     LOOP
         IF step_number = 0 THEN
-            in_steps := coalesce(online, false) OR NOT plan_step.is_one;
+            in_steps := coalesce(online, false) OR NOT command.is_one OR command.has_several_roles;
             RETURN NEXT snowflake_migrate_internal.comment_lines(format('The statements of the migration of %s.', snowflake_migrate_internal.key_names(keys)));
-            RETURN NEXT CASE WHEN in_steps THEN '-- For review, and for a copy of the database: psql -v ON_ERROR_STOP=1 -f'
-                             ELSE '-- For review, and for a copy of the database, in one transaction: psql -v ON_ERROR_STOP=1 -1 -f' END;
+            RETURN NEXT CASE WHEN in_steps THEN '-- For review, and for a copy of the database: psql -f'
+                             ELSE '-- For review, and for a copy of the database, in one transaction: psql -1 -f' END;
             RETURN NEXT '-- The plan also checks each step, and tries its locks for a short time only: migrate by the plan.';
-            RETURN NEXT format('SET search_path = %s;', caller_path);
+            RETURN NEXT E'\\set ON_ERROR_STOP on';
         END IF;
-        step_number := plan_step.step;
-        RETURN NEXT '';
-        RETURN NEXT snowflake_migrate_internal.comment_lines(format('Step %s (%s): %s', plan_step.step, plan_step.lock_level, plan_step.note));
-        has_several := NULL;
-        FOR command IN
-            SELECT s.role, s.is_own_path, s.content, count(*) OVER () AS statements
-            FROM snowflake_migrate_internal.step_script(keys, plan_step.statement, coalesce(keep_sequence, false)) WITH ORDINALITY AS s (role, is_own_path, content, place)
-            ORDER BY s.place
-        LOOP
-            IF has_several IS NULL THEN
-                has_several := in_steps AND command.statements > 1 AND strpos(plan_step.statement, 'CALL ') <> 1;
-                IF has_several THEN
-                    RETURN NEXT 'BEGIN;';
-                END IF;
+        IF command.step <> step_number OR command.role <> present_role THEN
+            IF in_block THEN
+                RETURN NEXT 'COMMIT;';
+                in_block := false;
             END IF;
-            IF command.role IS DISTINCT FROM present_role THEN
-                RETURN NEXT CASE WHEN command.role IS NULL THEN 'RESET ROLE;' ELSE format('SET ROLE %I;', pg_get_userbyid(command.role)) END;
-                present_role := command.role;
-            END IF;
-            IF command.is_own_path <> is_own_path THEN
-                IF command.is_own_path THEN
-                    RETURN QUERY SELECT format('SET %s;', o.setting) FROM unnest(own_settings) AS o (setting);
-                ELSE
-                    RETURN NEXT format('SET search_path = %s;', caller_path);
-                    RETURN QUERY SELECT format('RESET %s;', split_part(o.setting, ' ', 1)) FROM unnest(own_settings[2:]) AS o (setting);
-                END IF;
-                is_own_path := command.is_own_path;
-            END IF;
-            RETURN NEXT rtrim(command.content, E'; \n') || ';';
-        END LOOP;
-        IF has_several THEN
-            RETURN NEXT 'COMMIT;';
-        ELSIF has_several IS NULL THEN
+        END IF;
+        IF command.role <> present_role OR present_role IS NULL AND command.role IS NOT NULL THEN
+            RETURN QUERY SELECT h.line FROM snowflake_migrate_internal.part_head(command.role, present_role IS NULL, caller_path) AS h (line);
+            present_role := command.role;
+            is_own_path := false;
+        END IF;
+        IF command.step <> step_number THEN
+            step_number := command.step;
+            RETURN NEXT '';
+            RETURN NEXT snowflake_migrate_internal.comment_lines(format('Step %s (%s): %s', command.step, command.lock_level, command.note));
+        END IF;
+        IF command.content IS NULL THEN
             RETURN NEXT '-- It changes nothing in the database.';
+            CONTINUE;
         END IF;
+        IF in_steps AND command.has_several AND NOT in_block THEN
+            RETURN NEXT 'BEGIN;';
+            in_block := true;
+        END IF;
+        IF command.is_own_path <> is_own_path THEN
+            IF command.is_own_path THEN
+                RETURN QUERY SELECT format('SET %s;', o.setting) FROM unnest(own_settings) AS o (setting);
+            ELSE
+                RETURN NEXT format('SET search_path = %s;', caller_path);
+                RETURN QUERY SELECT format('RESET %s;', split_part(o.setting, ' ', 1)) FROM unnest(own_settings[2:]) AS o (setting);
+            END IF;
+            is_own_path := command.is_own_path;
+        END IF;
+        -- A command of psql ends with its line.
+        RETURN NEXT rtrim(command.content, E'; \n') || CASE WHEN command.content LIKE E'%\\\\gset' THEN '' ELSE ';' END;
     END LOOP;
-    IF present_role IS NOT NULL THEN
-        RETURN NEXT 'RESET ROLE;';
+    IF in_block THEN
+        RETURN NEXT 'COMMIT;';
     END IF;
 END
 $function$;

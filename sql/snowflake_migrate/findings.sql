@@ -25,7 +25,7 @@ CREATE FUNCTION snowflake_migrate_internal.code_name(name name, OUT code text, O
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
+    SELECT c.code, regexp_replace(c.code, E'([][\\\\.*+?(){}|^$])', E'\\\\\\1', 'g')
     FROM btrim(snowflake_migrate_internal.code(quote_ident(name)), ' ') AS c (code)
 $function$;
 
@@ -56,8 +56,8 @@ AS $function$
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(l.nspname) AS schema_code
         GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
     ), source AS MATERIALIZED (
-        -- Otherwise the view is evaluated once for each key.
-        SELECT s.relation, s.attribute, s.sequence FROM snowflake_migrate_internal.sequence_columns AS s
+        -- Otherwise the function is evaluated once for each key.
+        SELECT s.relation, s.attribute, s.sequence FROM snowflake_migrate_internal.sequence_columns() AS s
     ), key_sequence AS MATERIALIZED (
         SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
                sequence_code.code AS sequence_code, schema_code.code AS schema_code
@@ -88,9 +88,9 @@ AS $function$
                    ELSE p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
                         OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
                         OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online) END
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+          AND p.oid NOT IN (SELECT e.oid FROM snowflake_migrate_internal.functions_of_extensions() AS e (oid))
     ), inserting AS MATERIALIZED (
-        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
+        SELECT b.oid, regexp_replace(s.statement, E' exists \\( select \\* ', ' exists ( select ', 'g') AS statement
         FROM body AS b
         CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
         CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
@@ -100,12 +100,12 @@ AS $function$
         -- naming columns.
         SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
         FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
-        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
+        CROSS JOIN LATERAL regexp_matches(i.statement, E' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE online AND i.statement ~ E' insert into .*(?:select|,|\\.) \\* '
       UNION
         SELECT i.oid, 'unnamed', m[1], m[2]
         FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
+        CROSS JOIN LATERAL regexp_matches(i.statement, E' insert into (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
         WHERE online
     ), returning_rows AS MATERIALIZED (
         -- Few functions return rows of these tables, so only their bodies are read.
@@ -126,14 +126,14 @@ AS $function$
         FROM fired AS f
         -- A comparison of rows copies nothing.
         CROSS JOIN LATERAL regexp_replace(f.code,
-            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
+            E'(?:old|new) \\. \\* (?:\\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\\( )?(?:old|new) \\. \\* ', '', 'g') AS bare (code)
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
         WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
-          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
-               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
+          AND (bare.code ~ E' insert into [^;]* (?:old|new) (?:\\) )?\\. \\* '
+               OR bare.code ~ E' insert into [^;]*\\$1 (?:\\) )?\\. \\* ' AND bare.code ~ ' using (?:old|new) '
                OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
-                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
+                  AND bare.code ~ format(E' insert into [^;]*(?:select|,|\\.) \\* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
     ), call AS (
         SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
                field.parts[3]::integer AS place, field.parts[4]::integer AS count
@@ -162,12 +162,12 @@ AS $function$
         FROM fired AS f
         CROSS JOIN LATERAL (
             SELECT m[1] AS variable
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
+            FROM regexp_matches(f.code, format(E' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \\. %s ', f.column_pattern), 'g') AS m
           UNION
             SELECT m[1]
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
+            FROM regexp_matches(f.code, format(E' ([^ ]+) (?::=|=) (?:new|old) \\. %s ;', f.column_pattern), 'g') AS m
             WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
-                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
+                                  regexp_replace(m[1], E'([][\\\\.*+?(){}|^$])', E'\\\\\\1', 'g'))
         ) AS found
         WHERE f.is_narrow AND f.has_column
     ), key_setter AS (
@@ -178,24 +178,24 @@ AS $function$
         -- BEFORE INSERT, each row.
         WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
           AND f.code !~ ' snowflake_(?:nextval|id) '
-          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
-               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
+          AND (f.code ~ format(E' (?:;|begin|then|else|loop) new \\. %1$s (?::=|=) (?!old \\. %1$s )', f.column_pattern)
+               OR f.code ~ format(E' select [^;]* into (?:strict )?new \\. %s ', f.column_pattern))
     ), word_call AS MATERIALIZED (
         SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
         FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
+        CROSS JOIN LATERAL regexp_matches(b.code, E' (nextval|currval|setval) \\( '' (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
         WHERE strpos(b.code, 'val ( '' ') > 0
     ), serial_call AS MATERIALIZED (
         SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
         FROM body AS b
         CROSS JOIN LATERAL regexp_matches(b.code,
-            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
+            E' (nextval|currval|setval) \\( (?:pg_catalog \\. )?pg_get_serial_sequence \\( '' (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
         WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
     ), last_call AS MATERIALIZED (
         SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
         FROM body AS b
         JOIN inserting AS i ON i.oid = b.oid
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        CROSS JOIN LATERAL regexp_matches(i.statement, E' insert into (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
         WHERE strpos(b.code, ' lastval ( ) ') > 0
     ), sequence_call AS (
         SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
@@ -235,7 +235,7 @@ AS $function$
            'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow', NULL
     FROM linked_table AS t
     JOIN returning_rows AS b ON b.prorettype = t.reltype
-    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
+    WHERE b.code ~ ' select ' AND b.code !~ E' (?:select|,|\\.) \\* '
   UNION ALL
     SELECT c.relation, c.attname, c.object,
            format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),

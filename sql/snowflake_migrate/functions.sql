@@ -27,7 +27,7 @@ AS $function$
         SELECT p.oid, lower(p.prosrc) AS source
         FROM pg_proc AS p
         JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+        WHERE p.oid NOT IN (SELECT e.oid FROM snowflake_migrate_internal.functions_of_extensions() AS e (oid))
     )
     SELECT p.oid::regprocedure, t.oid IS NOT NULL
     FROM compiled AS p
@@ -45,7 +45,8 @@ $function$;
 -- calls this function with the caller's privileges: see run_plan().
 CREATE FUNCTION snowflake_migrate_internal.recompile(keys snowflake_migrate_internal.key[])
 RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
+-- The cost of a function has all its digits.
+SET search_path = pg_catalog, pg_temp SET extra_float_digits = 3
 AS $function$
 DECLARE
     -- The caller has the rights of the owners of all tables that have changed.

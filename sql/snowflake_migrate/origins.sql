@@ -19,13 +19,15 @@ $function$;
 -- table's lock, so it reads nothing about other tables.
 CREATE FUNCTION snowflake_migrate_internal.source(target regclass, column_name name)
 RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
+SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$
-    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod),
+           snowflake_migrate_internal.portable(pg_get_expr(f.adbin, f.adrelid)), k.sequence::regclass
     FROM pg_attribute AS a
     LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
     LEFT JOIN LATERAL (
-        SELECT s.kind, s.sequence FROM snowflake_migrate_internal.sequence_columns AS s
+        SELECT s.kind, s.sequence FROM snowflake_migrate_internal.sequence_columns() AS s
         WHERE s.relation = a.attrelid AND s.attribute = a.attnum
         ORDER BY s.sequence
         LIMIT 1
@@ -89,7 +91,8 @@ $function$;
 -- sequence is left out, because that sequence keeps it.
 CREATE FUNCTION snowflake_migrate_internal.present_origin(target regclass, column_name name)
 RETURNS snowflake_migrate_internal.origins LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
+SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$
 DECLARE
     origin snowflake_migrate_internal.origins;
@@ -111,12 +114,13 @@ BEGIN
                                                 'privilege', a.privilege_type, 'grantable', a.is_grantable))
             FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
            obj_description(c.oid, 'pg_class'),
-           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', e.expression))
             FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
             JOIN pg_class AS fc ON fc.oid = f.relation
             JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
             LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+            CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.portable(pg_get_expr(d.adbin, d.adrelid)) AS expression) AS e
+            WHERE f.relation <> target AND e.expression IS DISTINCT FROM source.expression),
            now()
     INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
          origin.sequence_schema, origin.sequence_name, origin.sequence_options,

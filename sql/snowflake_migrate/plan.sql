@@ -574,7 +574,7 @@ BEGIN
             FROM unnest(keys) AS key
             CROSS JOIN LATERAL snowflake_migrate_internal.source(key.target, key.column_name) AS s)
       UNION
-        SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake'
+        SELECT p.pronamespace FROM pg_proc AS p WHERE p.oid = snowflake_migrate_internal.nextval_function()
         ORDER BY 1));
 END
 $function$;
@@ -596,6 +596,7 @@ DECLARE
     lock_mode text;
     detail text;
 BEGIN
+    PERFORM snowflake_migrate_internal.exclude_others(keys);
     PERFORM snowflake_migrate_internal.pin(keys);
     -- Not by the steps, which run as the tables' owners.
     PERFORM set_config('snowflake_migrate_internal.recompiles_later', 'on', true);

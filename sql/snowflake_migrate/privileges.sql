@@ -6,7 +6,7 @@ SELECT snowflake_internal.protect('snowflake_migrate_internal.origins'::pg_catal
 SELECT snowflake_internal.protect('snowflake_migrate_internal.progress'::pg_catalog.regclass);
 SELECT snowflake_internal.protect('snowflake_migrate_internal.pace'::pg_catalog.regclass);
 
-GRANT SELECT ON snowflake_migrate_internal.progress, snowflake_migrate_internal.pace, snowflake_migrate_internal.sequence_columns,
+GRANT SELECT ON snowflake_migrate_internal.progress, snowflake_migrate_internal.pace,
     snowflake_migrate.columns, snowflake_migrate.progress TO PUBLIC;
 -- The table contains the last values of sequences of migrated tables, so PUBLIC
 -- cannot read it. The owner of a database must be able to dump it.

@@ -153,7 +153,7 @@ $function$;
 -- been renamed.
 CREATE FUNCTION snowflake_migrate_internal.restore_default(origin snowflake_migrate_internal.origins, sequence regclass)
 RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
 AS $function$
 DECLARE
     quoted_name CONSTANT text := snowflake_migrate_internal.name_of(origin.target);
@@ -355,6 +355,7 @@ BEGIN
     END IF;
     key_column := snowflake_internal.column_of(target, column_name);
     keys := snowflake_migrate_internal.unfinished(ARRAY[(target, key_column)::snowflake_migrate_internal.key]);
+    PERFORM snowflake_migrate_internal.exclude_others(keys);
     has_shadows := snowflake_migrate_internal.drop_shadows(keys);
     PERFORM snowflake_migrate_internal.record_reverted(k.target, k.column_name)
     FROM unnest(keys) AS k
@@ -392,7 +393,7 @@ BEGIN
     sequence_schema := to_regnamespace(quote_ident(origin.sequence_schema));
     PERFORM snowflake_migrate_internal.pin_schemas(ARRAY[
         (SELECT c.relnamespace FROM pg_class AS c WHERE c.oid = target), sequence_schema::oid,
-        (SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake')]);
+        (SELECT p.pronamespace FROM pg_proc AS p WHERE p.oid = snowflake_migrate_internal.nextval_function())]);
     IF to_regnamespace(quote_ident(origin.sequence_schema)) IS DISTINCT FROM sequence_schema THEN
         PERFORM snowflake_internal.refuse('40001', format('schema "%s" was renamed at the same time', origin.sequence_schema),
             hint => 'Revert the column again.');

@@ -213,3 +213,15 @@ BEGIN
     END LOOP;
 END
 $function$;
+
+-- A text with constants as PostgreSQL prints them while standard_conforming_strings is on,
+-- for sessions with any value of that setting: those with a backslash become E'...'.
+CREATE FUNCTION snowflake_migrate_internal.portable(content text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(content, E'\\') = 0 THEN content ELSE (
+        SELECT string_agg(CASE WHEN left(m.part[1], 1) = '''' AND strpos(m.part[1], E'\\') > 0
+                               THEN 'E' || replace(m.part[1], E'\\', E'\\\\') ELSE m.part[1] END, '' ORDER BY m.place)
+        FROM regexp_matches(content, '"(?:[^"]|"")*"|E?''(?:[^'']|'''')*''|[^"''E]+|E', 'g') WITH ORDINALITY AS m (part, place)) END
+$function$;

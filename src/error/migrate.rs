@@ -57,6 +57,12 @@ pub(super) fn invalid_trigger_state(state: &str) -> ErrorReport {
     .set_hint("Use O, D, R or A, as in pg_trigger.tgenabled.")
 }
 
+pub(super) fn client_gone() -> ErrorReport {
+    new_report(ERRCODE_CONNECTION_FAILURE, "connection to client lost")
+        .set_detail("The step was waiting for locks. Nothing was changed.")
+        .set_hint("Request the plan again.")
+}
+
 pub(super) fn null_statement() -> ErrorReport {
     new_report(ERRCODE_NULL_VALUE_NOT_ALLOWED, "statement must not be null")
 }

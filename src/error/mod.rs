@@ -200,6 +200,8 @@ pub enum Error {
     NullStatement,
     /// A statement that alters no table.
     NotAnAlteration,
+    /// The client of a step that waits is gone.
+    ClientGone,
     /// A statement's table is not the one that was meant when the statement was made.
     NameMoved(String),
     /// A search path that is not a list of names.
@@ -341,6 +343,7 @@ impl Error {
             Error::InvalidTriggerState(state) => migrate::invalid_trigger_state(&state),
             Error::NullStatement => migrate::null_statement(),
             Error::NotAnAlteration => migrate::not_an_alteration(),
+            Error::ClientGone => migrate::client_gone(),
             Error::NameMoved(name) => migrate::name_moved(&name),
             Error::InvalidSearchPath(path) => migrate::invalid_search_path(&path),
             Error::SearchPathTooLong => migrate::search_path_too_long(),

@@ -25,12 +25,12 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_id::Layout;
 
-use crate::catalog;
+use crate::catalog::CORE;
 use crate::error::Error;
 use crate::generator::log;
 use crate::generator::storage;
 use crate::pg::table::{Table, Value};
-use crate::pg::{self, Call, Mode, Relation};
+use crate::pg::{self, Mode, Relation};
 use crate::settings;
 use crate::shared::{MarkKey, Shared};
 
@@ -45,18 +45,13 @@ const ACCEPTED_AT: &CStr = c"accepted_at";
 ///
 /// # Errors
 /// As [`storage::is_mark_unused`].
-pub fn check(
-    shared: Shared,
-    layout: Layout,
-    function: pg_sys::Oid,
-    mark: pg_sys::Oid,
-) -> Result<(), Error> {
+pub fn check(shared: Shared, layout: Layout, mark: pg_sys::Oid) -> Result<(), Error> {
     /// The mark of the database that was checked.
     static CHECKED: AtomicU32 = AtomicU32::new(0);
     if CHECKED.load(Relaxed) == mark.to_u32() {
         return Ok(());
     }
-    let Some(table) = open(function, Mode::Read) else {
+    let Some(table) = open(Mode::Read) else {
         return Ok(());
     };
     let recorded = layouts_in(&table);
@@ -75,7 +70,7 @@ pub fn check(
             if !pg::transaction::may_write() {
                 return Ok(());
             }
-            if let Some(table) = open(function, Mode::WriteAlone) {
+            if let Some(table) = open(Mode::WriteAlone) {
                 replace(&table, layout);
             }
         }
@@ -87,17 +82,17 @@ pub fn check(
 /// Says once a session that IDs of this database are read with another layout
 /// than they were made with.
 #[inline]
-pub fn notice_other_layout_once(call: Call<'_>) {
+pub fn notice_other_layout_once() {
     static ASKED: AtomicBool = AtomicBool::new(false);
     if !ASKED.load(Relaxed) {
-        ASKED.store(look(call), Relaxed);
+        ASKED.store(look(), Relaxed);
     }
 }
 
 /// Whether it could be looked at.
 #[cold]
 #[inline(never)]
-fn look(call: Call<'_>) -> bool {
+fn look() -> bool {
     // The leader looks for its workers.
     if pg::process::is_parallel_worker() {
         return true;
@@ -105,7 +100,7 @@ fn look(call: Call<'_>) -> bool {
     let Ok(layout) = settings::layout_for_reading() else {
         return true;
     };
-    let Some(table) = open(call.function(), Mode::Read) else {
+    let Some(table) = open(Mode::Read) else {
         return false;
     };
     let layouts = layouts_in(&table);
@@ -128,11 +123,27 @@ fn look(call: Call<'_>) -> bool {
     true
 }
 
+/// Whether IDs of this database are recorded with another layout than this server's.
+pub fn is_other() -> bool {
+    /// That they are not.
+    static KNOWN: AtomicBool = AtomicBool::new(false);
+    if KNOWN.load(Relaxed) {
+        return false;
+    }
+    let (Ok(layout), Some(table)) = (settings::layout_for_reading(), open(Mode::Read)) else {
+        return false;
+    };
+    let layouts = layouts_in(&table);
+    let is_other = layouts.iter().any(|text| *text != layout.to_string());
+    KNOWN.store(!is_other && !layouts.is_empty(), Relaxed);
+    is_other
+}
+
 /// The layout of the IDs in this database; if several are recorded, one that is
 /// not this server's. `None` if none is recorded.
-pub fn of_database(function: pg_sys::Oid) -> Option<String> {
+pub fn of_database() -> Option<String> {
     let current = settings::layout_for_reading().ok()?.to_string();
-    let table = open(function, Mode::Read)?;
+    let table = open(Mode::Read)?;
     let mut layouts = layouts_in(&table);
     let index = layouts.iter().position(|text| *text != current);
     match index {
@@ -146,10 +157,10 @@ pub fn of_database(function: pg_sys::Oid) -> Option<String> {
 /// # Errors
 /// [`Error::NotPreloaded`], and [`Error::LayoutTableLocked`] if another session has
 /// locked the table.
-pub fn accept(function: pg_sys::Oid) -> Result<(), Error> {
+pub fn accept() -> Result<(), Error> {
     let layout = settings::layout().ok_or(Error::NotPreloaded)?;
     pg::transaction::require_writable(c"snowflake_accept_layout()");
-    let table = open(function, Mode::WriteAlone).ok_or(Error::LayoutTableLocked)?;
+    let table = open(Mode::WriteAlone).ok_or(Error::LayoutTableLocked)?;
     replace(&table, *layout);
     Ok(())
 }
@@ -160,13 +171,10 @@ pub fn accept(function: pg_sys::Oid) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::RecordsMissing`].
-pub fn restore(
-    function: pg_sys::Oid,
-    layout: Layout,
-    accepted_at: pg_sys::TimestampTz,
-) -> Result<(), Error> {
+pub fn restore(layout: Layout, accepted_at: pg_sys::TimestampTz) -> Result<(), Error> {
     // Waits for other writers.
-    let table = catalog::relation(function, TABLE_NAME)
+    let table = CORE
+        .table(TABLE_NAME)
         .and_then(|relation| Relation::open(relation, Mode::WriteAlone))
         .and_then(as_created)
         .ok_or(Error::RecordsMissing("accepted_layout"))?;
@@ -179,8 +187,8 @@ pub fn restore(
 }
 
 /// The table; `None` if another session has locked it.
-fn open(function: pg_sys::Oid, mode: Mode) -> Option<Table> {
-    let relation = catalog::relation(function, TABLE_NAME)?;
+fn open(mode: Mode) -> Option<Table> {
+    let relation = CORE.table(TABLE_NAME)?;
     as_created(Relation::open_within(relation, mode, 0).ok()?)
 }
 

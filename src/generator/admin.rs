@@ -1,6 +1,5 @@
 //! What superusers set right: where IDs start, and the clock.
 
-use pgrx::pg_sys;
 use snowflake_id::protocol::mark::raise_slots_to_restored;
 use snowflake_id::protocol::{self, Clocks, now};
 use snowflake_id::{SnowflakeId, Tick, WallTime};
@@ -17,7 +16,7 @@ use crate::shared;
 /// # Errors
 /// [`Error::StartTooFarAhead`] if that is more than `max_clock_step` ahead of the
 /// clock; else as [`next`](crate::generator::next()).
-pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
+pub fn start_after(id: i64) -> Result<(), Error> {
     let session = session::resolve()?;
     let layout = session.layout();
     let parts = SnowflakeId::new(id).ok_or(Error::NegativeId(id))?;
@@ -35,7 +34,7 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
         wall: clocks.wall,
         start: layout.time_of(tick),
     };
-    let process = Backend::new(session, function);
+    let process = Backend::new(session);
     now(protocol::draw::start_at(&process, tick, too_far))?;
     // This process reads the mark again, too.
     reserve::forget();
@@ -52,9 +51,9 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::NegativeId`], and as [`storage::raise_mark_to`].
-pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
+pub fn restore_mark(bound: i64) -> Result<(), Error> {
     let bound_id = SnowflakeId::new(bound).ok_or(Error::NegativeId(bound))?;
-    storage::raise_mark_to(storage::locate_mark(function)?, bound_id)?;
+    storage::raise_mark_to(storage::locate_mark()?, bound_id)?;
     #[cfg(feature = "testing")]
     if crate::unprotected::is("mark") {
         return Ok(());
@@ -63,7 +62,7 @@ pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
     let Ok(session) = session::resolve() else {
         return Ok(());
     };
-    let process = Backend::of_database(session, function)?;
+    let process = Backend::of_database(session)?;
     now(raise_slots_to_restored(&process, bound_id, clock::read()))
 }
 

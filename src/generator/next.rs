@@ -24,7 +24,6 @@
 
 use std::num::NonZeroU32;
 
-use pgrx::pg_sys;
 use snowflake_id::{Allowance, Answer, Borrow, Identity, Run, SnowflakeId, WallTime};
 
 use crate::error::Error;
@@ -33,16 +32,15 @@ use crate::generator::session::{self, FAST_PATH, Session};
 use crate::generator::{counter, last_id, open_transaction, stats};
 use crate::settings;
 
-/// The next ID of this session. `function` returns the SQL function that was
-/// called; only the slow path calls it, to find the mark.
+/// The next ID of this session.
 ///
 /// # Errors
 /// Any reason why no ID can be issued; see [`Error`].
 #[inline]
-pub fn next(function: impl FnOnce() -> pg_sys::Oid) -> Result<SnowflakeId, Error> {
+pub fn next() -> Result<SnowflakeId, Error> {
     let id = match next_fast() {
         Some(id) => id,
-        None => next_slow(function(), NonZeroU32::MIN)?.id(0),
+        None => next_slow(NonZeroU32::MIN)?.id(0),
     };
     issued(id);
     Ok(id)
@@ -118,8 +116,8 @@ pub fn forget_last_id() {
 ///
 /// # Errors
 /// Any reason why no ID can be issued; see [`Error`].
-pub fn next_batch(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
-    next_slow(function, count)
+pub fn next_batch(count: NonZeroU32) -> Result<Batch, Error> {
+    next_slow(count)
 }
 
 /// IDs of one tick, ascending.

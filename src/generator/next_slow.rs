@@ -4,7 +4,6 @@
 
 use std::num::NonZeroU32;
 
-use pgrx::pg_sys;
 use snowflake_id::protocol::{draw, now};
 
 use crate::error::Error;
@@ -15,10 +14,10 @@ use crate::generator::{session, stats};
 /// Up to `count` IDs of one tick.
 #[cold]
 #[inline(never)]
-pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
+pub fn next_slow(count: NonZeroU32) -> Result<Batch, Error> {
     stats::flush();
     let session = session::resolve()?;
-    let (slot, run) = now(draw::draw(&Backend::new(session, function), count))?;
+    let (slot, run) = now(draw::draw(&Backend::new(session), count))?;
     Ok(Batch {
         identity: &session.identity,
         slot,
@@ -32,6 +31,6 @@ pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Erro
 ///
 /// # Errors
 /// If the mark cannot be found.
-pub fn reserve_present(session: &session::Session, function: pg_sys::Oid) -> Result<(), Error> {
-    now(draw::reserve_present(&Backend::new(session, function)))
+pub fn reserve_present(session: &session::Session) -> Result<(), Error> {
+    now(draw::reserve_present(&Backend::new(session)))
 }

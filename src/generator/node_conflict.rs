@@ -14,7 +14,6 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use pgrx::pg_sys;
 use snowflake_id::node_conflict;
 use snowflake_id::protocol::mark::highest_set;
 use snowflake_id::{Identity, SnowflakeId, Tick};
@@ -95,7 +94,7 @@ fn stop(shared: Shared, identity: &Identity, id: SnowflakeId) {
 /// [`Error::NotPreloaded`], [`Error::NodeNotSet`], [`Error::ConflictAhead`],
 /// [`Error::NotTheConflict`], [`Error::ServerFileIo`], and those of
 /// [`admin::start_after`].
-pub fn accept(function: pg_sys::Oid, ignored_id: Option<i64>) -> Result<(), Error> {
+pub fn accept(ignored_id: Option<i64>) -> Result<(), Error> {
     let shared = shared::get().ok_or(Error::NotPreloaded)?;
     let identity = settings::identity().ok_or(Error::NodeNotSet)?;
     let conflicts = shared.conflicts();
@@ -117,7 +116,7 @@ pub fn accept(function: pg_sys::Oid, ignored_id: Option<i64>) -> Result<(), Erro
         if let Some(error) = too_far_ahead(shared, identity, id) {
             return Err(error);
         }
-        admin::start_after(function, id)?;
+        admin::start_after(id)?;
     }
     let _lock = shared.lock_conflicts();
     server_file::accept(identity).map_err(|error| Error::ServerFileIo {

@@ -28,18 +28,15 @@ use crate::shared::{Locked, MarkKey};
 /// This process during a call.
 pub struct Backend<'a> {
     session: &'a Session,
-    /// The SQL function that was called.
-    function: pg_sys::Oid,
     pages: Pages,
     budget: RefCell<WaitBudget>,
 }
 
 impl<'a> Backend<'a> {
     /// This process, which may wait for `snowflake.max_wait` from now on.
-    pub fn new(session: &'a Session, function: pg_sys::Oid) -> Self {
+    pub fn new(session: &'a Session) -> Self {
         Backend {
             session,
-            function,
             pages: Pages::of(pg_sys::InvalidOid),
             budget: RefCell::new(WaitBudget::new()),
         }
@@ -49,9 +46,9 @@ impl<'a> Backend<'a> {
     ///
     /// # Errors
     /// As [`locate_mark`].
-    pub fn of_database(session: &'a Session, function: pg_sys::Oid) -> Result<Self, Error> {
-        let backend = Self::new(session, function);
-        backend.pages.set_mark(locate_mark(function)?);
+    pub fn of_database(session: &'a Session) -> Result<Self, Error> {
+        let backend = Self::new(session);
+        backend.pages.set_mark(locate_mark()?);
         Ok(backend)
     }
 
@@ -171,7 +168,7 @@ impl DrawingProcess for Backend<'_> {
             self.pages.set_mark(mark);
             return Ok(reservation);
         }
-        self.pages.set_mark(reserve::find_mark(self.function)?);
+        self.pages.set_mark(reserve::find_mark()?);
         Ok(Reservation::new(self).await)
     }
 
@@ -183,12 +180,7 @@ impl DrawingProcess for Backend<'_> {
         let Session {
             shared, identity, ..
         } = self.session;
-        accepted_layout::check(
-            *shared,
-            *identity.layout(),
-            self.function,
-            self.pages.mark(),
-        )
+        accepted_layout::check(*shared, *identity.layout(), self.pages.mark())
     }
 
     async fn begin_to_draw(&self, now: Tick) -> Option<(DrawingTransaction, Tick)> {

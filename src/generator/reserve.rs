@@ -42,9 +42,9 @@ pub fn kept() -> Option<(pg_sys::Oid, Reservation)> {
 ///
 /// # Errors
 /// As [`locate_mark`].
-pub fn find_mark(function: pg_sys::Oid) -> Result<pg_sys::Oid, Error> {
+pub fn find_mark() -> Result<pg_sys::Oid, Error> {
     watch_relation_cache();
-    let mark = locate_mark(function)?;
+    let mark = locate_mark()?;
     MARK.store(mark.to_u32(), Relaxed);
     Ok(mark)
 }

@@ -50,11 +50,11 @@ pub fn resolve() -> Result<&'static Session, Error> {
     }
     let layout = settings::layout().ok_or(Error::NotPreloaded)?;
     let shared = shared::get().ok_or(Error::NotPreloaded)?;
-    let identity = *settings::identity().ok_or(Error::NodeNotSet)?;
     // Recovery ends once. After that a process need not check again.
     if pg::server::is_in_recovery() {
         return Err(Error::InRecovery);
     }
+    let identity = *settings::identity().ok_or(Error::NodeNotSet)?;
     let home = own_slot(layout.max_backend());
     let slots = shared.slots();
     let session = Session {

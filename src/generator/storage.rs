@@ -36,7 +36,7 @@ use pgrx::pg_sys;
 use snowflake_id::protocol::{self, LogPosition, MarkPage, NotOpened, Storage};
 use snowflake_id::{Bounds, Identity, SnowflakeId};
 
-use crate::catalog;
+use crate::catalog::CORE;
 use crate::clock;
 #[cfg(feature = "testing")]
 use crate::crash_points;
@@ -57,12 +57,12 @@ pub const FLOOR_NUMBER: u32 = u32::from_be_bytes(*b"snow");
 
 const FLOOR: GlobalFile = GlobalFile::numbered(FLOOR_NUMBER);
 
-/// Finds the mark of the extension to which an SQL function belongs.
+/// Finds the mark of this database.
 ///
 /// # Errors
 /// [`Error::MarkMissing`].
-pub fn locate_mark(function: pg_sys::Oid) -> Result<pg_sys::Oid, Error> {
-    catalog::relation(function, MARK_NAME).ok_or(Error::MarkMissing)
+pub fn locate_mark() -> Result<pg_sys::Oid, Error> {
+    CORE.sequence(MARK_NAME).ok_or(Error::MarkMissing)
 }
 
 /// The pages of this database's mark and of the server's floor.

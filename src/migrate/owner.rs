@@ -5,7 +5,7 @@ use pgrx::prelude::*;
 
 use crate::encoding::readable;
 use crate::error::{Error, or_report};
-use crate::owner::{hold_owned, require_one, run, run_as, run_in};
+use crate::owner::{class_of, hold_owned, require_one, require_owner, run, run_as, run_in};
 use crate::pg::privileges::SearchPath;
 use crate::pg::statement::TextArray;
 use crate::pg::{self, Text, TextResult};
@@ -85,4 +85,15 @@ fn require_role(role: pg_sys::Oid) -> Result<(), Error> {
             readable(pg::catalog::role_name(role).to_bytes()).into_owned(),
         ))
     }
+}
+
+/// Distinguishes the lock of a step from those of the records' writers.
+const STEP: u16 = 2;
+
+// By its OID as an object, on which no other statement takes a lock. Whoever is not the
+// owner excludes no one, and is refused later.
+#[pg_extern(sql = false)]
+fn snowflake_migrate_try_exclude_others(target: pg_sys::Oid) -> bool {
+    class_of(target).and_then(require_owner).is_err()
+        || pg::lock::try_object(pg_sys::RelationRelationId, target, STEP)
 }

@@ -4,6 +4,7 @@
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
+use crate::catalog::MIGRATE;
 use crate::encoding::shown;
 use crate::error::{Error, or_report};
 use crate::owner::{class_of, require_owner};
@@ -13,6 +14,7 @@ use crate::records::{Key, Kind, Records, keep, read};
 
 /// What columns were before their migration.
 pub static ORIGINS: Kind = Kind {
+    home: MIGRATE,
     name: c"origins",
     has_relation: false,
     lock: 0,
@@ -21,6 +23,7 @@ pub static ORIGINS: Kind = Kind {
 
 /// How far the rows of online migrations are copied.
 static PROGRESS: Kind = Kind {
+    home: MIGRATE,
     name: c"progress",
     has_relation: true,
     lock: 0,
@@ -30,6 +33,7 @@ static PROGRESS: Kind = Kind {
 /// How fast rows are copied. A transaction that has changed the pace does not delay the
 /// batches.
 static PACE: Kind = Kind {
+    home: MIGRATE,
     name: c"pace",
     has_relation: false,
     lock: 1,
@@ -61,8 +65,8 @@ fn snowflake_migrate_origin(
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_migrate_keep_origin(origin: Composite<'_>, call: Call<'_>) {
-    or_report(keep(call.function(), &ORIGINS, origin));
+fn snowflake_migrate_keep_origin(origin: Composite<'_>) {
+    or_report(keep(&ORIGINS, origin));
 }
 
 #[pg_extern(sql = false)]
@@ -80,16 +84,16 @@ fn snowflake_migrate_progress(
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_migrate_keep_progress(step: Composite<'_>, call: Call<'_>) {
-    or_report(keep(call.function(), &PROGRESS, step));
+fn snowflake_migrate_keep_progress(step: Composite<'_>) {
+    or_report(keep(&PROGRESS, step));
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_migrate_end_backfill(target: pg_sys::Oid, column_name: Name<'_>, call: Call<'_>) {
+fn snowflake_migrate_end_backfill(target: pg_sys::Oid, column_name: Name<'_>) {
     for table in [&PROGRESS, &PACE] {
         let key = Key::new(table, target, column_name, None);
         or_report(key.lock().and_then(|()| {
-            let records = Records::open(call.function(), table, Mode::Write)?;
+            let records = Records::open(table, Mode::Write)?;
             let columns = records.columns()?;
             records
                 .table
@@ -110,8 +114,8 @@ fn snowflake_migrate_pace(
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_migrate_keep_pace(pace: Composite<'_>, call: Call<'_>) {
-    or_report(keep(call.function(), &PACE, pace));
+fn snowflake_migrate_keep_pace(pace: Composite<'_>) {
+    or_report(keep(&PACE, pace));
 }
 
 /// The tables of all keys of the migration that a row of progress is about.

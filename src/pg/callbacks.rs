@@ -124,32 +124,29 @@ impl Statement<'_> {
         }
     }
 
-    /// Whether it enables or disables all triggers of the table that it names so.
-    pub fn switches_triggers_of(self, schema: &CStr, table: &CStr) -> bool {
+    /// The schema in which it enables or disables all triggers of a table of this name,
+    /// if it names the schema.
+    pub fn switches_triggers_of(&self, table: &CStr) -> Option<&CStr> {
         // SAFETY: the tag shows what the node is. Its names end with a zero byte, and
         // the schema's may be missing.
         unsafe {
             if !is_a(self.node, pg_sys::NodeTag::T_AlterTableStmt) {
-                return false;
+                return None;
             }
             let statement = &*self.node.cast::<pg_sys::AlterTableStmt>();
-            let Some(relation) = statement.relation.as_ref() else {
-                return false;
-            };
-            if relation.schemaname.is_null()
-                || CStr::from_ptr(relation.schemaname) != schema
-                || CStr::from_ptr(relation.relname) != table
-            {
-                return false;
+            let relation = statement.relation.as_ref()?;
+            if relation.schemaname.is_null() || CStr::from_ptr(relation.relname) != table {
+                return None;
             }
             let commands = PgList::<pg_sys::AlterTableCmd>::from_pg(statement.cmds);
-            commands.iter_ptr().any(|command| {
+            let switches = commands.iter_ptr().any(|command| {
                 matches!(
                     (*command).subtype,
                     pg_sys::AlterTableType::AT_DisableTrigAll
                         | pg_sys::AlterTableType::AT_EnableTrigAll
                 )
-            })
+            });
+            switches.then(|| CStr::from_ptr(relation.schemaname))
         }
     }
 

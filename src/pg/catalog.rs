@@ -6,8 +6,15 @@
 #![allow(clippy::undocumented_unsafe_blocks)] // the contract above
 
 use std::ffi::{CStr, CString, c_int};
+use std::mem::MaybeUninit;
+use std::ptr;
 
 use pgrx::pg_sys;
+
+use super::text::Text;
+
+/// The language C in `pg_language`. Not in pgrx's bindings, but fixed.
+const C_LANGUAGE: pg_sys::Oid = pg_sys::Oid::from_u32(13);
 
 /// The schema of this name; `InvalidOid` if there is none.
 pub fn schema_named(name: &CStr) -> pg_sys::Oid {
@@ -17,11 +24,6 @@ pub fn schema_named(name: &CStr) -> pg_sys::Oid {
 /// The extension that an object of a catalog (`class`) belongs to.
 pub fn extension_of(class: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
     found(unsafe { pg_sys::getExtensionOfObject(class, object) })
-}
-
-/// The extension of this name.
-pub fn extension_named(name: &CStr) -> Option<pg_sys::Oid> {
-    found(unsafe { pg_sys::get_extension_oid(name.as_ptr(), true) })
 }
 
 /// The type that a function returns.
@@ -46,22 +48,9 @@ pub fn qualified_name(relation: pg_sys::Oid) -> Option<CString> {
     }
 }
 
-/// The function of this name without arguments in a schema.
-pub fn function_in(schema: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
-    found(unsafe {
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
-            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
-            pg_sys::Datum::from(name.as_ptr()),
-            pg_sys::Datum::from(pg_sys::buildoidvector(std::ptr::null(), 0)),
-            pg_sys::Datum::from(schema),
-            pg_sys::Datum::from(0),
-        )
-    })
-}
-
-/// The functions of this name, in all schemas.
-pub fn functions_named(name: &CStr) -> Vec<pg_sys::Oid> {
+/// The functions of this name, in all schemas, whose code is this symbol of this library.
+/// The library is the name of a file without directory and suffix.
+pub fn functions_in_c(name: &CStr, library: &[u8], symbol: &[u8]) -> Vec<pg_sys::Oid> {
     // SAFETY: a list of this cache has as many members as it says, which are rows of
     // functions. It is released once.
     unsafe {
@@ -76,9 +65,13 @@ pub fn functions_named(name: &CStr) -> Vec<pg_sys::Oid> {
         let members = (*list).members.as_slice((*list).n_members as usize);
         let functions = members
             .iter()
-            .map(|member| {
-                let row = pg_sys::GETSTRUCT(&raw mut (**member).tuple);
-                (*row.cast::<pg_sys::FormData_pg_proc>()).oid
+            .filter_map(|member| {
+                let row = &raw mut (**member).tuple;
+                let function = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_proc>();
+                let is_sought = function.prolang == C_LANGUAGE
+                    && text_of(row, pg_sys::Anum_pg_proc_prosrc, |it| it == symbol)
+                    && text_of(row, pg_sys::Anum_pg_proc_probin, |it| is_file(it, library));
+                is_sought.then_some(function.oid)
             })
             .collect();
         pg_sys::ReleaseCatCacheList(list);
@@ -86,17 +79,60 @@ pub fn functions_named(name: &CStr) -> Vec<pg_sys::Oid> {
     }
 }
 
-/// The types of a function's arguments, those that it is called with.
-pub fn argument_types(function: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    let mut types = std::ptr::null_mut();
-    let mut count: c_int = 0;
-    // SAFETY: valid out-pointers; the array is allocated, and has as many elements as
-    // said.
+/// Whether a text of a function's row is as asked; false for NULL.
+///
+/// # Safety
+/// The row of a function, and the number of a column of type `text`.
+unsafe fn text_of(row: pg_sys::HeapTuple, column: u32, is: impl FnOnce(&[u8]) -> bool) -> bool {
+    // SAFETY: the caller's.
     unsafe {
-        pg_sys::get_func_signature(function, &raw mut types, &raw mut count);
-        let argument_types = std::slice::from_raw_parts(types, count as usize).to_vec();
-        pg_sys::pfree(types.cast());
-        argument_types
+        let mut is_null = false;
+        let value = pg_sys::SysCacheGetAttr(
+            pg_sys::SysCacheIdentifier::PROCOID as c_int,
+            row,
+            column as pg_sys::AttrNumber,
+            &raw mut is_null,
+        );
+        !is_null && is(Text::from_datum(value).bytes())
+    }
+}
+
+/// Whether a path is that of this file, with or without a suffix.
+fn is_file(path: &[u8], file: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    name.strip_prefix(file)
+        .is_some_and(|suffix| suffix.is_empty() || suffix.starts_with(b"."))
+}
+
+/// What `pg_proc` has of a function.
+pub struct Function {
+    /// Its owner.
+    pub owner: pg_sys::Oid,
+    /// Its schema.
+    pub schema: pg_sys::Oid,
+}
+
+impl Function {
+    /// What it has now; `None` if there is none.
+    pub fn of(function: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: a row of this cache is that of a function. It is copied from before it
+        // is released.
+        unsafe {
+            let row = pg_sys::SearchSysCache1(
+                pg_sys::SysCacheIdentifier::PROCOID as c_int,
+                pg_sys::Datum::from(function),
+            );
+            if row.is_null() {
+                return None;
+            }
+            let found = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_proc>();
+            let function = Function {
+                owner: found.proowner,
+                schema: found.pronamespace,
+            };
+            pg_sys::ReleaseSysCache(row);
+            Some(function)
+        }
     }
 }
 
@@ -159,4 +195,47 @@ impl Class {
 /// The text of a `name`.
 pub(super) fn name(name: &pg_sys::NameData) -> &CStr {
     unsafe { CStr::from_ptr(name.data.as_ptr()) }
+}
+
+/// Calls `f` with each row of a catalog that has these OIDs in the first columns of an
+/// index.
+///
+/// # Safety
+/// The catalog is open, and the columns are the first ones of the index.
+pub(super) unsafe fn each_row<const N: usize>(
+    catalog: pg_sys::Relation,
+    index: u32,
+    columns: &[(u32, pg_sys::Oid); N],
+    mut f: impl FnMut(pg_sys::HeapTuple),
+) {
+    // SAFETY: the caller's; the scan is ended once.
+    unsafe {
+        let mut keys = columns.map(|(column, oid)| {
+            let mut key = MaybeUninit::<pg_sys::ScanKeyData>::zeroed().assume_init();
+            pg_sys::ScanKeyInit(
+                &raw mut key,
+                column as pg_sys::AttrNumber,
+                pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
+                pg_sys::Oid::from(pg_sys::F_OIDEQ),
+                pg_sys::Datum::from(oid),
+            );
+            key
+        });
+        let scan = pg_sys::systable_beginscan(
+            catalog,
+            pg_sys::Oid::from(index),
+            true,
+            ptr::null_mut(),
+            N as c_int,
+            keys.as_mut_ptr(),
+        );
+        loop {
+            let row = pg_sys::systable_getnext(scan);
+            if row.is_null() {
+                break;
+            }
+            f(row);
+        }
+        pg_sys::systable_endscan(scan);
+    }
 }

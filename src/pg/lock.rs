@@ -45,3 +45,22 @@ pub fn object(class: pg_sys::Oid, object: pg_sys::Oid, part: u16, mode: u32) {
     // SAFETY: takes a lock, or raises an error.
     unsafe { pg_sys::LockDatabaseObject(class, object, part, mode as pg_sys::LOCKMODE) };
 }
+
+/// Locks the number of an object against the same lock of other sessions, until the end
+/// of the transaction. Does not wait: `false` if another session has it.
+pub fn try_object(class: pg_sys::Oid, object: pg_sys::Oid, part: u16) -> bool {
+    // SAFETY: the tag is what SET_LOCKTAG_OBJECT in PostgreSQL's headers makes of these.
+    unsafe {
+        let tag = pg_sys::LOCKTAG {
+            locktag_field1: pg_sys::MyDatabaseId.to_u32(),
+            locktag_field2: class.to_u32(),
+            locktag_field3: object.to_u32(),
+            locktag_field4: part,
+            locktag_type: pg_sys::LockTagType::LOCKTAG_OBJECT as u8,
+            locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
+        };
+        let mode = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+        pg_sys::LockAcquire(&raw const tag, mode, false, true)
+            != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
+    }
+}

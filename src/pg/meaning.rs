@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use pgrx::{PgList, check_for_interrupts, is_a, pg_guard, pg_sys};
 
-use super::catalog::Class;
+use super::catalog::{Class, each_row};
 
 /// Keeps a schema's name, and the schema, until the end of the transaction. Does
 /// nothing where the transaction cannot write, and if there is no such schema.
@@ -55,8 +55,7 @@ unsafe fn pin_row(catalog: pg_sys::Relation, schema: pg_sys::Oid) -> bool {
         each_row(
             catalog,
             pg_sys::NamespaceOidIndexId,
-            pg_sys::Anum_pg_namespace_oid,
-            schema,
+            &[(pg_sys::Anum_pg_namespace_oid, schema)],
             |row| {
                 let mut locked = MaybeUninit::<pg_sys::HeapTupleData>::zeroed().assume_init();
                 locked.t_self = (*row).t_self;
@@ -78,41 +77,6 @@ unsafe fn pin_row(catalog: pg_sys::Relation, schema: pg_sys::Oid) -> bool {
             },
         );
         is_pinned
-    }
-}
-
-/// Calls `f` with each row of a catalog whose first indexed column is this OID.
-///
-/// # Safety
-/// The catalog is open, and the index is one of it whose first column is `column`.
-unsafe fn each_row(
-    catalog: pg_sys::Relation,
-    index: u32,
-    column: u32,
-    oid: pg_sys::Oid,
-    mut f: impl FnMut(pg_sys::HeapTuple),
-) {
-    // SAFETY: the caller's; the scan is ended once.
-    unsafe {
-        let mut key = MaybeUninit::<pg_sys::ScanKeyData>::zeroed().assume_init();
-        pg_sys::ScanKeyInit(
-            &raw mut key,
-            column as pg_sys::AttrNumber,
-            pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-            pg_sys::Oid::from(pg_sys::F_OIDEQ),
-            pg_sys::Datum::from(oid),
-        );
-        let index = pg_sys::Oid::from(index);
-        let scan =
-            pg_sys::systable_beginscan(catalog, index, true, ptr::null_mut(), 1, &raw mut key);
-        loop {
-            let row = pg_sys::systable_getnext(scan);
-            if row.is_null() {
-                break;
-            }
-            f(row);
-        }
-        pg_sys::systable_endscan(scan);
     }
 }
 
@@ -224,7 +188,8 @@ pub fn inherits_from(relation: pg_sys::Oid, ancestor: pg_sys::Oid) -> bool {
         let catalog = pg_sys::table_open(pg_sys::Oid::from(PG_INHERITS), lock);
         while let Some(child) = ancestors.get(next).copied() {
             check_for_interrupts!();
-            each_row(catalog, PG_INHERITS_RELID_SEQNO_INDEX, 1, child, |row| {
+            let key = [(1, child)];
+            each_row(catalog, PG_INHERITS_RELID_SEQNO_INDEX, &key, |row| {
                 let [_child, parent] = *pg_sys::GETSTRUCT(row).cast::<[pg_sys::Oid; 2]>();
                 if !ancestors.contains(&parent) {
                     ancestors.push(parent);

@@ -12,7 +12,7 @@
 //!
 //! (From PostgreSQL 19 on the hook is `build_simple_rel_hook`.)
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 use std::{ptr, slice};
@@ -295,9 +295,9 @@ impl<'a> Expr<'a> {
         self,
         relation: BaseRelation<'a>,
     ) -> Option<(Self, pg_sys::AttrNumber)> {
+        let var = self.column()?;
         // SAFETY: the tags' types; the array has an entry for each relation of the query.
         unsafe {
-            let var = self.downcast::<pg_sys::Var>(pg_sys::NodeTag::T_Var)?;
             if var.varlevelsup != 0 || var.varno as pg_sys::Index == relation.relid() {
                 return None;
             }
@@ -316,6 +316,41 @@ impl<'a> Expr<'a> {
             let function = function.node.cast::<pg_sys::RangeTblFunction>();
             Some((Expr::new((*function).funcexpr), var.varattno))
         }
+    }
+
+    fn column(self) -> Option<&'a pg_sys::Var> {
+        // SAFETY: the tag's type.
+        unsafe { self.bare().downcast::<pg_sys::Var>(pg_sys::NodeTag::T_Var) }
+    }
+
+    /// A copy of this column of the relation for the place in the query where a column
+    /// stands of a function that was called with it. There, outer joins around the call
+    /// can have made both NULL.
+    #[cfg(feature = "pg15")]
+    pub fn beside(self, _column: Self, _relation: BaseRelation<'a>) -> Option<Self> {
+        Some(self.copy())
+    }
+
+    /// A copy of this column of the relation for the place in the query where a column
+    /// stands of a function that was called with it. There, outer joins around the call
+    /// can have made both NULL, which a column says of itself.
+    #[cfg(not(feature = "pg15"))]
+    pub fn beside(self, column: Self, relation: BaseRelation<'a>) -> Option<Self> {
+        let outer_joins = column.column()?.varnullingrels;
+        let copy = self.copy();
+        // SAFETY: a set of joins of the query, which is read in the order of its members.
+        // The copy is a column of its own.
+        unsafe {
+            let var = copy.bare().node.cast::<pg_sys::Var>();
+            let mut join = pg_sys::bms_next_member(outer_joins, -1);
+            while join >= 0 {
+                if relation.is_nulled_by(join)? {
+                    (*var).varnullingrels = pg_sys::bms_add_member((*var).varnullingrels, join);
+                }
+                join = pg_sys::bms_next_member(outer_joins, join);
+            }
+        }
+        Some(copy)
     }
 
     fn constant(self) -> Option<&'a pg_sys::Const> {
@@ -386,9 +421,7 @@ impl<'a> Expr<'a> {
     /// Whether it is a column of type `bigint` of this relation, perhaps of a domain
     /// over it.
     pub fn is_bigint_column_of(self, relation: BaseRelation<'_>) -> bool {
-        // SAFETY: the tag's type.
-        let var = unsafe { self.bare().downcast::<pg_sys::Var>(pg_sys::NodeTag::T_Var) };
-        var.is_some_and(|var| {
+        self.column().is_some_and(|var| {
             var.varno as pg_sys::Index == relation.relid()
                 && var.varlevelsup == 0
                 && var.varattno > 0
@@ -410,19 +443,26 @@ impl<'a> Expr<'a> {
 
     /// A constant.
     pub fn bigint(value: i64) -> Self {
-        Self::number(
-            pg_sys::INT8OID,
-            size_of::<i64>(),
-            pg_sys::Datum::from(value),
-        )
+        // SAFETY: the type is passed by value, with this length.
+        let constant = unsafe {
+            pg_sys::makeConst(
+                pg_sys::INT8OID,
+                -1,
+                pg_sys::InvalidOid,
+                size_of::<i64>() as c_int,
+                pg_sys::Datum::from(value),
+                false,
+                true,
+            )
+        };
+        Expr::new(constant.cast())
     }
 
     /// A constant.
-    pub fn text(value: &str) -> Self {
+    pub fn text(value: &CStr) -> Self {
         // SAFETY: a text of its own, in the memory of the planning.
         let constant = unsafe {
-            let text =
-                pg_sys::cstring_to_text_with_len(value.as_ptr().cast(), value.len() as c_int);
+            let text = pg_sys::cstring_to_text(value.as_ptr());
             pg_sys::makeConst(
                 pg_sys::TEXTOID,
                 -1,
@@ -436,29 +476,16 @@ impl<'a> Expr<'a> {
         Expr::new(constant.cast())
     }
 
-    /// The constant `infinity` of type `timestamptz`.
-    pub fn infinity() -> Self {
-        Self::number(
-            pg_sys::TIMESTAMPTZOID,
-            size_of::<i64>(),
-            pg_sys::Datum::from(i64::MAX),
-        )
-    }
-
-    fn number(of_type: pg_sys::Oid, length: usize, value: pg_sys::Datum) -> Self {
-        // SAFETY: all these types are passed by value, with this length.
-        let constant = unsafe {
-            pg_sys::makeConst(
-                of_type,
-                -1,
-                pg_sys::InvalidOid,
-                length as c_int,
-                value,
-                false,
-                true,
-            )
-        };
-        Expr::new(constant.cast())
+    /// `IS NOT NULL`, of an expression that is no row.
+    pub fn is_not_null(self) -> Self {
+        // SAFETY: a node of its own.
+        unsafe {
+            let mut test = PgBox::<pg_sys::NullTest>::alloc_node(pg_sys::NodeTag::T_NullTest);
+            test.arg = self.node.cast();
+            test.nulltesttype = pg_sys::NullTestType::IS_NOT_NULL;
+            test.location = -1;
+            Expr::new(test.into_pg().cast())
+        }
     }
 
     /// The call of a function that returns this type, which has no collation.
@@ -685,6 +712,43 @@ impl<'a> BaseRelation<'a> {
         }
     }
 
+    /// Whether an outer join, by its number, can make the relation's columns NULL. `None`
+    /// if there is no such join.
+    #[cfg(not(feature = "pg15"))]
+    fn is_nulled_by(self, join: c_int) -> Option<bool> {
+        // SAFETY: the query's own tree.
+        unsafe { self.is_nulled_in((*(*self.root).parse).jointree.cast(), join) }
+    }
+
+    /// The same in a part of the join tree.
+    ///
+    /// # Safety
+    /// A node of the join tree.
+    #[cfg(not(feature = "pg15"))]
+    unsafe fn is_nulled_in(self, node: *mut pg_sys::Node, join: c_int) -> Option<bool> {
+        // SAFETY: the tags show what the nodes are.
+        unsafe {
+            if is_a(node, pg_sys::NodeTag::T_FromExpr) {
+                let from = node.cast::<pg_sys::FromExpr>();
+                Exprs::new((*from).fromlist)
+                    .iter()
+                    .find_map(|child| self.is_nulled_in(child.node, join))
+            } else if is_a(node, pg_sys::NodeTag::T_JoinExpr) {
+                let expr = &*node.cast::<pg_sys::JoinExpr>();
+                if expr.rtindex != join {
+                    return self
+                        .is_nulled_in(expr.larg, join)
+                        .or_else(|| self.is_nulled_in(expr.rarg, join));
+                }
+                // Those to the right were turned round before.
+                let is_full = expr.jointype == pg_sys::JoinType::JOIN_FULL;
+                Some(self.is_in(expr.rarg) || is_full && self.is_in(expr.larg))
+            } else {
+                None
+            }
+        }
+    }
+
     /// Whether the relation is in this part of the join tree.
     ///
     /// # Safety
@@ -709,9 +773,20 @@ impl<'a> BaseRelation<'a> {
         }
     }
 
+    /// The table.
+    pub fn table(self) -> pg_sys::Oid {
+        // SAFETY: the query's own entry.
+        unsafe { (*self.entry()).relid }
+    }
+
+    /// Whether it has children or partitions.
+    pub fn has_children(self) -> bool {
+        // SAFETY: the query's own entry.
+        unsafe { (*self.entry()).inh }
+    }
+
     /// Whether an index of the relation, or how it is partitioned, has a call of one of
-    /// these functions. The children of a parent that is not partitioned may have
-    /// constraints with such calls, which are not known yet, so the answer is yes there.
+    /// these functions, also in a function in SQL that was inlined.
     pub fn is_arranged_by(self, functions: &[pg_sys::Oid]) -> bool {
         let rel = self.rel();
         // SAFETY: Postgres' own lists of expressions; a partitioned relation has as many
@@ -726,13 +801,20 @@ impl<'a> BaseRelation<'a> {
                 }
             }
             match rel.part_scheme.as_ref() {
-                None => (*self.entry()).inh,
-                Some(_) if rel.partexprs.is_null() => false,
-                Some(scheme) => slice::from_raw_parts(rel.partexprs, scheme.partnatts as usize)
-                    .iter()
-                    .any(|column| has_call(*column)),
+                Some(scheme) if !rel.partexprs.is_null() => {
+                    slice::from_raw_parts(rel.partexprs, scheme.partnatts as usize)
+                        .iter()
+                        .any(|column| has_call(*column))
+                }
+                _ => false,
             }
         }
+    }
+
+    /// Has a kept plan made anew for another role.
+    pub fn plan_for_role(self) {
+        // SAFETY: the planning's own state, which only this thread changes.
+        unsafe { (*(*self.root).glob).dependsOnRole = true }
     }
 
     /// The keys of the ORDER BY, if it decides nothing but the order in which a SELECT

@@ -17,6 +17,11 @@ pub fn has_privileges_of(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
     unsafe { pg_sys::has_privs_of_role(role, other) }
 }
 
+/// Whether a role is a superuser.
+pub fn is_superuser(role: pg_sys::Oid) -> bool {
+    unsafe { pg_sys::superuser_arg(role) }
+}
+
 /// Whether the current user may read all settings, the data directory among them.
 pub fn may_see_settings() -> bool {
     let reader = pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS);
@@ -107,22 +112,30 @@ pub fn may_set_replication_role(role: pg_sys::Oid) -> bool {
 }
 
 /// Whether the current user may execute a function.
-#[cfg(feature = "pg15")]
 pub fn may_execute(function: pg_sys::Oid) -> bool {
+    may_execute_as(function, current_user())
+}
+
+/// Whether every role may execute a function.
+pub fn all_may_execute(function: pg_sys::Oid) -> bool {
+    may_execute_as(function, pg_sys::Oid::from(pg_sys::ACL_ID_PUBLIC))
+}
+
+#[cfg(feature = "pg15")]
+fn may_execute_as(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     unsafe {
-        pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), pg_sys::ACL_EXECUTE)
+        pg_sys::pg_proc_aclcheck(function, role, pg_sys::ACL_EXECUTE)
             == pg_sys::AclResult::ACLCHECK_OK
     }
 }
 
-/// Whether the current user may execute a function.
 #[cfg(not(feature = "pg15"))]
-pub fn may_execute(function: pg_sys::Oid) -> bool {
+fn may_execute_as(function: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     unsafe {
         pg_sys::object_aclcheck(
             pg_sys::ProcedureRelationId,
             function,
-            pg_sys::GetUserId(),
+            role,
             pg_sys::ACL_EXECUTE.into(),
         ) == pg_sys::AclResult::ACLCHECK_OK
     }

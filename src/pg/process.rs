@@ -2,6 +2,12 @@
 
 use pgrx::pg_sys;
 
+/// Raises an error if too much of the stack is in use; called by what calls itself.
+pub fn check_stack() {
+    // SAFETY: raises an error, or does nothing.
+    unsafe { pg_sys::check_stack_depth() }
+}
+
 /// The number of processes that can have a transaction at a time, from the request for
 /// shared memory on.
 pub fn max_backends() -> usize {

@@ -64,3 +64,14 @@ pub fn sqlstate_number(code: &[u8]) -> i32 {
         number | i32::from(digit.wrapping_sub(b'0') & 0x3f) << (6 * place)
     })
 }
+
+unsafe extern "C-unwind" {
+    // Not in pgrx's bindings. It raises no error.
+    fn pq_check_connection() -> bool;
+}
+
+/// Whether the client is still connected, as far as the system can tell; `true` in a
+/// process without a client.
+pub fn has_client() -> bool {
+    unsafe { pg_sys::MyProcPort.is_null() || pq_check_connection() }
+}

@@ -31,6 +31,30 @@ impl Zone {
         Zone(unsafe { pg_sys::session_timezone })
     }
 
+    /// Its name.
+    pub fn name(&self) -> &CStr {
+        // SAFETY: a zone's name, which ends with a zero byte and stays as it is.
+        unsafe { CStr::from_ptr(pg_sys::pg_get_timezone_name(self.0)) }
+    }
+
+    /// Whether its clocks may be changed by more than a day. In a zone of the time zone
+    /// database they are not. A POSIX specification can name two offsets of up to 167
+    /// hours; no name of the database has two numbers.
+    pub fn has_long_changes(&self) -> bool {
+        let name = self.name().to_bytes();
+        let rules = name.iter().position(|byte| *byte == b',');
+        let mut is_quoted = false;
+        let mut in_number = false;
+        let mut numbers = 0;
+        for byte in &name[..rules.unwrap_or(name.len())] {
+            is_quoted = *byte == b'<' || is_quoted && *byte != b'>';
+            let is_number = !is_quoted && (byte.is_ascii_digit() || *byte == b':');
+            numbers += i32::from(is_number && !in_number);
+            in_number = is_number;
+        }
+        numbers > 1
+    }
+
     /// That of this name, if it exists.
     pub fn named(name: Text<'_>) -> Option<Self> {
         let name = name.bytes();

@@ -7,16 +7,18 @@
 //! - The time is shown in a time zone, read by its date, cut, or counted: see [`reading`].
 //! - It is compared with one of several times. The range is from the first to the last.
 //! - It is a column of `snowflake_decode` in FROM.
-//! - The table has an index on the time itself, or is partitioned by it. The planner
-//!   would no longer find what that index is for.
+//! - The table, or one of its children, is arranged by the time: see [`super::arranged`].
 
 use pgrx::pg_sys;
 
+use super::arranged::is_arranged;
 use super::functions::{Functions, TimeOfId};
 use super::reading::{Kind, Reading};
 use crate::encoding;
+use crate::generator::accepted_layout;
 use crate::pg;
 use crate::pg::plan_tree::{BaseRelation, Comparison, Expr, OneOf, Operation};
+use crate::pg::time::Zone;
 use crate::settings;
 
 /// Puts ranges in the place of the conditions on this relation, or beside them.
@@ -57,38 +59,42 @@ impl<'a> Planning<'a, '_> {
         if conditions.iter().all(|it| matches!(it, Planned::AsIs(_))) {
             return None;
         }
-        let has_lower_bound = |id: Expr<'_>| {
-            conditions.iter().any(|it| {
-                matches!(it, Planned::Range(_, range) if range.lower.is_some() && range.id.is_same(id))
-            })
-        };
-        let (relation, readers) = (self.relation, self.functions.readers());
-        let mut all: Vec<Expr<'a>> = Vec::new();
+        // The columns with a bound from below. A table has few; a query can have thousands
+        // of conditions.
+        let mut bounded: Vec<Expr<'a>> = Vec::new();
         for planned in &conditions {
+            if let Planned::Range(_, range) = planned
+                && range.lower.is_some()
+                && !bounded.iter().any(|it| it.is_same(range.id))
+            {
+                bounded.push(range.id);
+            }
+        }
+        let mut limits: Vec<Expr<'a>> = Vec::new();
+        let mut all: Vec<Expr<'a>> = Vec::new();
+        for planned in conditions {
             let (condition, range) = match planned {
                 Planned::AsIs(condition) | Planned::Rewritten(condition) => {
-                    all.push(*condition);
+                    all.push(condition);
                     continue;
                 }
-                Planned::Range(condition, range) => (*condition, range),
+                Planned::Range(condition, range) => (condition, range),
             };
             all.extend(range.lower.into_iter().chain(range.upper));
-            let is_arranged = &mut self.is_arranged;
-            if !range.is_equal
-                || *is_arranged.get_or_insert_with(|| relation.is_arranged_by(&readers))
-            {
+            if !range.is_equal || self.is_arranged() {
                 // It reads every ID that the range contains, and raises its error.
                 all.push(condition);
                 continue;
             }
             let id = range.id;
             // No bound from below is under -1.
-            let zero = (!has_lower_bound(id)).then(|| {
+            let zero = (!bounded.iter().any(|it| it.is_same(id))).then(|| {
                 id.copy()
                     .compare(Comparison::GreaterOrEqual, Expr::bigint(0))
             });
-            for limit in zero.into_iter().chain(range.last) {
-                if !all.iter().any(|it| it.is_same(limit)) {
+            for limit in zero.into_iter().chain(range.check) {
+                if !limits.iter().any(|it| it.is_same(limit)) {
+                    limits.push(limit);
                     all.push(limit);
                 }
             }
@@ -96,11 +102,16 @@ impl<'a> Planning<'a, '_> {
         Some(all)
     }
 
+    fn is_arranged(&mut self) -> bool {
+        let (relation, functions) = (self.relation, self.functions);
+        *self
+            .is_arranged
+            .get_or_insert_with(|| is_arranged(relation, functions.readers()))
+    }
+
     fn planned(&mut self, condition: Expr<'a>) -> Planned<'a> {
         if let Some(alternatives) = condition.alternatives() {
-            if !self.is_about_time(condition) {
-                return Planned::AsIs(condition);
-            }
+            pg::process::check_stack();
             let mut has_range = false;
             let alternatives: Vec<_> = alternatives
                 .iter()
@@ -158,8 +169,9 @@ struct Range<'a> {
     id: Expr<'a>,
     lower: Option<Expr<'a>>,
     upper: Option<Expr<'a>>,
-    /// That an ID is not above those of the layout, where one could be.
-    last: Option<Expr<'a>>,
+    /// Reads the ID, where a number that is above those of the layout could be one of the
+    /// range: that raises the condition's error.
+    check: Option<Expr<'a>>,
     /// Whether it is equal to the condition.
     is_equal: bool,
 }
@@ -209,7 +221,7 @@ impl<'a> Condition<'a> {
         } else {
             comparison
         };
-        let last = Last::of(self.time.layout)?;
+        let has_all_bits = has_all_bits(self.time.layout)?;
         let (first_other, last_other) = match self.other {
             Other::One(other) => (other, other),
             Other::OneOf(one_of) if comparison == Comparison::Equal => one_of.ends()?,
@@ -258,9 +270,7 @@ impl<'a> Condition<'a> {
             id,
             lower,
             upper,
-            last: last
-                .bound(&bounds)
-                .map(|bound| id.copy().compare(Comparison::LessOrEqual, bound)),
+            check: (!has_all_bits).then(|| self.time.read().is_not_null()),
             is_equal: is_exact,
         })
     }
@@ -278,44 +288,19 @@ fn above<'a>(id: Expr<'a>, bound: Expr<'a>) -> Expr<'a> {
     }
 }
 
-/// The last ID of the layout by which a time is read. A number above it raises an error
-/// when it is read, so a range must not contain it.
-enum Last<'a> {
-    /// No `bigint` is above it.
-    Highest,
-    /// Known while planning.
-    Known(i64),
-    /// Of the layout in a parameter.
-    Named(Expr<'a>),
-}
-
-impl<'a> Last<'a> {
-    /// `None` if the layout is not the same for all rows, or if the text is none: then the
-    /// condition raises an error for the first row, and not before.
-    fn of(layout: Option<Expr<'a>>) -> Option<Self> {
-        let layout = match layout {
-            // The hook is set only if the library was preloaded.
-            None => *settings::layout()?,
-            Some(named) if named.is_parameter() => return Some(Last::Named(named)),
-            Some(named) => encoding::layout(named.constant_text()?.bytes()).ok()?,
-        };
-        Some(match layout.last_id().get() {
-            i64::MAX => Last::Highest,
-            last => Last::Known(last),
-        })
-    }
-
-    fn bound(self, bounds: &Bounds<'a, '_>) -> Option<Expr<'a>> {
-        match self {
-            Last::Highest => None,
-            Last::Known(last) => Some(Expr::bigint(last)),
-            Last::Named(layout) => Some(Expr::call_of(
-                bounds.functions.max_id.form(Some(layout)),
-                pg_sys::INT8OID,
-                &[Expr::infinity(), layout.copy()],
-            )),
-        }
-    }
+/// Whether every `bigint` from 0 on is an ID of the layout by which a time is read. `None`
+/// if that is not the same for all rows, or if the text is no layout: then the condition
+/// raises an error for the first row, and not before. The same if the database's IDs were
+/// generated with another layout than this server's: their reader is to say so.
+fn has_all_bits(layout: Option<Expr<'_>>) -> Option<bool> {
+    let layout = match layout {
+        None if accepted_layout::is_other() => return None,
+        // The hook is set only if the library was preloaded.
+        None => *settings::layout()?,
+        Some(named) if named.is_parameter() => return Some(false),
+        Some(named) => encoding::layout(named.constant_text()?.bytes()).ok()?,
+    };
+    Some(layout.last_id().get() == i64::MAX)
 }
 
 /// How a value that a time is compared with becomes a time.
@@ -363,23 +348,33 @@ struct Bounds<'a, 'f> {
 }
 
 impl<'a> Bounds<'a, '_> {
-    /// Whether the user may execute what a bound calls. Otherwise the error would name
-    /// functions that the user has not written.
+    /// Whether the user may execute what a bound calls, and what it is made of. Otherwise
+    /// the error would name functions that the user has not written, or would be missing.
     fn may_call(&self) -> bool {
         let Functions {
             max_id,
             max_id_before,
             ..
         } = *self.functions;
-        [max_id, max_id_before]
+        let mut called = [max_id, max_id_before]
             .map(|pair| pair.form(self.time.layout))
             .into_iter()
-            .chain([self.saturated.function()])
-            .all(pg::privileges::may_execute)
+            .chain([self.saturated.function(), self.time.reader]);
+        called.all(|function| {
+            // As nearly always. Then the plan is that of every role.
+            pg::privileges::all_may_execute(function) || {
+                self.relation.plan_for_role();
+                pg::privileges::may_execute(function)
+            }
+        })
     }
 
     /// The last ID before the time, which is moved by microseconds.
     fn before(&self, other: Expr<'a>, micros: i64) -> Expr<'a> {
+        #[cfg(feature = "testing")]
+        if crate::unprotected::is("range_side") {
+            return self.at(other, micros);
+        }
         let function = self.functions.max_id_before.form(self.time.layout);
         self.bound(function, other, micros)
     }
@@ -413,11 +408,7 @@ impl<'a> Bounds<'a, '_> {
         let arguments = match self.saturated {
             Saturated::InSession(..) => vec![at, micros],
             Saturated::In(_, zone) => {
-                vec![
-                    at,
-                    micros,
-                    zone.map_or_else(|| Expr::text("UTC"), Expr::copy),
-                ]
+                vec![at, micros, zone.map_or_else(Self::session_zone, Expr::copy)]
             }
         };
         Expr::call_of(
@@ -425,5 +416,15 @@ impl<'a> Bounds<'a, '_> {
             pg_sys::TIMESTAMPTZOID,
             &arguments,
         )
+    }
+
+    /// For what has no zone, but was perhaps cut in that of the session.
+    fn session_zone() -> Expr<'a> {
+        let zone = Zone::of_session();
+        if zone.has_long_changes() {
+            Expr::text(zone.name())
+        } else {
+            Expr::text(c"UTC")
+        }
     }
 }

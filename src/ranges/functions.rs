@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
-use pgrx::pg_sys::{self, ANYELEMENTOID, INT8OID, Oid, TEXTOID, TIMESTAMPTZOID};
+use pgrx::pg_sys::{self, Oid};
 
-use crate::catalog::CORE;
+use crate::catalog;
 use crate::pg;
 use crate::pg::plan_tree::{BaseRelation, Expr};
 
@@ -19,11 +19,10 @@ pub struct Pair {
 }
 
 impl Pair {
-    fn find(name: &CStr, argument: Oid) -> Option<Self> {
-        let overloads = Overloads::find(name);
+    fn find(name: &'static CStr, by_server: &'static CStr, by_name: &'static CStr) -> Option<Self> {
         Some(Pair {
-            by_server: overloads.taking(&[argument])?,
-            by_name: overloads.taking(&[argument, TEXTOID])?,
+            by_server: catalog::function((name, by_server))?,
+            by_name: catalog::function((name, by_name))?,
         })
     }
 
@@ -33,24 +32,6 @@ impl Pair {
             None => self.by_server,
             Some(_) => self.by_name,
         }
-    }
-}
-
-/// The functions of one name.
-struct Overloads(Vec<(Oid, Vec<Oid>)>);
-
-impl Overloads {
-    fn find(name: &CStr) -> Self {
-        let functions = CORE.functions(name).into_iter();
-        Overloads(
-            functions
-                .map(|function| (function, pg::catalog::argument_types(function)))
-                .collect(),
-        )
-    }
-
-    fn taking(&self, types: &[Oid]) -> Option<Oid> {
-        self.0.iter().find(|it| it.1 == types).map(|it| it.0)
     }
 }
 
@@ -103,19 +84,33 @@ impl Functions {
         functions
     }
 
-    /// A function counts only if it belongs to the extension: any role can create one of
-    /// the same name.
     fn find() -> Option<Self> {
-        // Most databases of a server may have no IDs.
-        pg::catalog::extension_named(CORE.extension)?;
-        let saturated = Overloads::find(c"saturated");
         Some(Functions {
-            timestamp: Pair::find(c"snowflake_timestamp", INT8OID)?,
-            decode: Pair::find(c"snowflake_decode", INT8OID)?,
-            max_id: Pair::find(c"snowflake_max_id", TIMESTAMPTZOID)?,
-            max_id_before: Pair::find(c"snowflake_max_id_before", TIMESTAMPTZOID)?,
-            saturated: saturated.taking(&[ANYELEMENTOID, INT8OID])?,
-            saturated_in_zone: saturated.taking(&[ANYELEMENTOID, INT8OID, TEXTOID])?,
+            timestamp: Pair::find(
+                c"snowflake_timestamp",
+                c"snowflake_timestamp_wrapper",
+                c"snowflake_timestamp_by_wrapper",
+            )?,
+            decode: Pair::find(
+                c"snowflake_decode",
+                c"snowflake_decode_wrapper",
+                c"snowflake_decode_by_wrapper",
+            )?,
+            max_id: Pair::find(
+                c"snowflake_max_id",
+                c"snowflake_max_id_wrapper",
+                c"snowflake_max_id_by_wrapper",
+            )?,
+            max_id_before: Pair::find(
+                c"snowflake_max_id_before",
+                c"snowflake_max_id_before_wrapper",
+                c"snowflake_max_id_before_by_wrapper",
+            )?,
+            saturated: catalog::function((c"saturated", c"snowflake_saturated_wrapper"))?,
+            saturated_in_zone: catalog::function((
+                c"saturated",
+                c"snowflake_saturated_in_zone_wrapper",
+            ))?,
         })
     }
 
@@ -154,10 +149,20 @@ impl Functions {
             return None;
         };
         let id = call.arguments.get(0)?;
-        id.is_bigint_column_of(relation).then_some(TimeOfId {
-            id,
+        if !id.is_bigint_column_of(relation) {
+            return None;
+        }
+        Some(TimeOfId {
+            id: match joined {
+                #[cfg(feature = "testing")]
+                Some(_) if crate::unprotected::is("range_nulling") => id,
+                Some(_) => id.beside(expr, relation)?,
+                None => id,
+            },
             layout,
             is_joined: joined.is_some(),
+            reader: call.function,
+            timestamp: self.timestamp.form(layout),
         })
     }
 }
@@ -171,6 +176,22 @@ pub struct TimeOfId<'a> {
     pub layout: Option<Expr<'a>>,
     /// It is a column of `snowflake_decode` in FROM, which an outer join can make NULL.
     pub is_joined: bool,
+    /// The function that reads it here.
+    pub reader: Oid,
+    /// `snowflake_timestamp`, by the same layout.
+    timestamp: Oid,
+}
+
+impl<'a> TimeOfId<'a> {
+    /// The call that reads it.
+    pub fn read(&self) -> Expr<'a> {
+        let arguments: Vec<_> = [Some(self.id), self.layout]
+            .into_iter()
+            .flatten()
+            .map(Expr::copy)
+            .collect();
+        Expr::call_of(self.timestamp, pg_sys::TIMESTAMPTZOID, &arguments)
+    }
 }
 
 fn watch_changes() {

@@ -21,6 +21,7 @@
 //! It is done while a query is planned ([`crate::pg::plan_tree`]), not by a support
 //! function: that would have to be PostgreSQL's own, of the operators of `timestamptz`.
 
+mod arranged;
 mod filter;
 mod functions;
 mod reading;

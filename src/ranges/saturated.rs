@@ -13,7 +13,7 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 /// In the session's time zone.
 #[pg_extern(sql = false)]
 fn snowflake_saturated(at: AnyElement, micros: i64) -> Option<TimestampWithTimeZone> {
-    Some(moved(instant(&at, Zone::of_session())?, micros))
+    moved(&at, micros, Zone::of_session())
 }
 
 /// In a named time zone. Of a zone that does not exist it is NULL.
@@ -23,7 +23,7 @@ fn snowflake_saturated_in_zone(
     micros: i64,
     zone: Text<'_>,
 ) -> Option<TimestampWithTimeZone> {
-    Some(moved(instant(&at, Zone::named(zone)?)?, micros))
+    moved(&at, micros, Zone::named(zone)?)
 }
 
 /// In microseconds since 2000. `None` for other types.
@@ -49,19 +49,27 @@ fn of_epoch(seconds: f64) -> i64 {
     }
 }
 
-/// A time in microseconds since 2000, moved.
-fn moved(at: i64, micros: i64) -> TimestampWithTimeZone {
+/// A time as a clock of a zone shows it, moved.
+fn moved(at: &AnyElement, micros: i64, zone: Zone) -> Option<TimestampWithTimeZone> {
+    /// A range is moved by a day for a change of clocks.
+    const DAYS_OF_LONG_CHANGES: i64 = 2 * 7 + 1;
+    let at = instant(at, zone)?;
+    let micros = if zone.has_long_changes() {
+        micros.saturating_mul(DAYS_OF_LONG_CHANGES)
+    } else {
+        micros
+    };
     let is_infinite = at == i64::MIN || at == i64::MAX;
     let to = if is_infinite {
         at
     } else {
         at.saturating_add(micros)
     };
-    TimestampWithTimeZone::try_from(to).unwrap_or_else(|_| {
+    Some(TimestampWithTimeZone::try_from(to).unwrap_or_else(|_| {
         if to < 0 {
             TimestampWithTimeZone::negative_infinity()
         } else {
             TimestampWithTimeZone::positive_infinity()
         }
-    })
+    }))
 }

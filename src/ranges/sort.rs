@@ -8,6 +8,7 @@
 //! `min` and `max` of a time by a named layout are served too: PostgreSQL plans them as a
 //! query with an ORDER BY and LIMIT 1. It does not try that for functions that are STABLE.
 
+use super::arranged::is_arranged;
 use super::functions::Functions;
 use crate::pg::plan_tree::{BaseRelation, Comparison};
 
@@ -39,7 +40,7 @@ pub fn apply(relation: BaseRelation<'_>, functions: &Functions) {
         second.expr.is_same(time.id) && Comparison::of_integers(second.operator) == Some(direction)
     });
     // An index on the time itself gives the order as it was written.
-    if is_by_id && !relation.is_arranged_by(&functions.readers()) {
+    if is_by_id && !is_arranged(relation, functions.readers()) {
         relation.sort_by(time.id, direction == Comparison::Greater);
     }
 }

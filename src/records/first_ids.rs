@@ -6,6 +6,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::{Key, Kind, Records, keep, read};
+use crate::catalog::CORE;
 use crate::error::{Error, or_report};
 use crate::owner::{class_of, require_owner};
 use crate::pg::composite::{Composite, CompositeResult};
@@ -13,6 +14,7 @@ use crate::pg::{self, Call, Mode, Name};
 
 /// The table.
 pub static FIRST_IDS: Kind = Kind {
+    home: CORE,
     name: c"first_ids",
     has_relation: false,
     lock: 0,
@@ -24,11 +26,7 @@ const FIRST_ID: &CStr = c"first_id";
 // The number bounds the column's own IDs, so a role that may read these learns
 // nothing that it could not find out. The rest of the row is for the owner.
 #[pg_extern(sql = false)]
-fn snowflake_first_id_of(
-    target: pg_sys::Oid,
-    column_name: Name<'_>,
-    call: Call<'_>,
-) -> Option<i64> {
+fn snowflake_first_id_of(target: pg_sys::Oid, column_name: Name<'_>) -> Option<i64> {
     let key = Key::new(&FIRST_IDS, target, column_name, None);
     let class = class_of(target).ok()?;
     let number = pg::catalog::column_number(target, &key.column)?;
@@ -38,7 +36,7 @@ fn snowflake_first_id_of(
     {
         return None;
     }
-    or_report(highest(call.function(), &key))
+    or_report(highest(&key))
 }
 
 #[pg_extern(sql = false)]
@@ -53,15 +51,15 @@ fn snowflake_first_id_record(
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_keep_first_id(first_id: Composite<'_>, call: Call<'_>) {
-    or_report(keep(call.function(), &FIRST_IDS, first_id));
+fn snowflake_keep_first_id(first_id: Composite<'_>) {
+    or_report(keep(&FIRST_IDS, first_id));
 }
 
 /// The highest first ID of a column in its table, in the tables that this one
 /// inherits from and in those that inherit from it. A migration is recorded for the
 /// table that was named, and a query of a table also reads the rows of its children.
-fn highest(function: pg_sys::Oid, key: &Key) -> Result<Option<i64>, Error> {
-    let records = Records::open(function, &FIRST_IDS, Mode::Read)?;
+fn highest(key: &Key) -> Result<Option<i64>, Error> {
+    let records = Records::open(&FIRST_IDS, Mode::Read)?;
     let columns = records.columns()?;
     let first_id = records
         .table

@@ -49,7 +49,7 @@ fn snowflake_guard(call: Call<'_>) -> TriggerResult {
         Error::GuardIsATrigger.report();
     };
     let is_replicated = trigger.is_for_truncate() && pg::session::is_logical_worker();
-    if is_replicated && is_own(trigger.table()) {
+    if is_replicated && is_own(trigger) {
         keep_rows(trigger);
     } else if !pg::session::is_superuser() {
         let table = readable(trigger.table_name().to_bytes()).into_owned();
@@ -58,9 +58,11 @@ fn snowflake_guard(call: Call<'_>) -> TriggerResult {
     TriggerResult::no_row()
 }
 
-/// Whether a table belongs to one of the extensions.
-fn is_own(table: pg_sys::Oid) -> bool {
-    CORE.owns(table) || MIGRATE.owns(table)
+/// Whether it is the trigger of one of the extensions' tables.
+fn is_own(trigger: Trigger<'_>) -> bool {
+    TABLES
+        .iter()
+        .any(|(home, table)| home.table(table) == Some(trigger.table()))
 }
 
 /// Copies the table's rows before a TRUNCATE, and writes them again after it.
@@ -92,7 +94,7 @@ pub fn triggers() -> Option<u64> {
     }
     let mut hasher = DefaultHasher::new();
     for (home, table) in TABLES {
-        let relation = home.relation(table);
+        let relation = home.table(table);
         relation.map(pg::trigger::triggers_of).hash(&mut hasher);
     }
     Some(hasher.finish())

@@ -6,9 +6,8 @@
 //! The caller must have the privileges of the owner of the table that a row is about,
 //! and of each table that it names as part of the migration.
 //!
-//! Locking: a table of an extension is found as the mark is, in the schema of the
-//! extension whose function was called, and has to have the row type that function was
-//! declared with. A session that writes about a table holds a lock on the table's
+//! Locking: a table of an extension is found as the mark is ([`crate::catalog`]), and has
+//! to have the row type that the function was declared with that reads it. A session that writes about a table holds a lock on the table's
 //! OID as an object, until the end of the transaction. PostgreSQL takes such a lock
 //! on no relation, so it conflicts with other writers only. Rows are few, and are
 //! found by reading all of them in a current snapshot.
@@ -23,7 +22,7 @@ use pgrx::pg_sys;
 pub use first_ids::FIRST_IDS;
 pub use guard::{require_triggers, triggers};
 
-use crate::catalog;
+use crate::catalog::Home;
 use crate::encoding::readable;
 use crate::error::Error;
 use crate::owner::{class_of, hold_owned, require_owner};
@@ -35,6 +34,8 @@ use crate::pg::{self, Column, Mode, Name, Relation, Row};
 /// A table of records.
 #[derive(Debug)]
 pub struct Kind {
+    /// The extension that it belongs to.
+    pub home: Home,
     /// Its name.
     pub name: &'static CStr,
     /// Whether a row is about one of the tables of a migration, besides the target.
@@ -52,7 +53,7 @@ pub fn read(
     kind: &'static Kind,
     key: &Key,
 ) -> Result<Option<CompositeResult>, Error> {
-    let records = Records::open(function, kind, Mode::Read)?;
+    let records = Records::open(kind, Mode::Read)?;
     if pg::catalog::result_type_of(function) != records.table.row_type() {
         return Err(records.missing());
     }
@@ -62,8 +63,8 @@ pub fn read(
 }
 
 /// Writes a row in the place of the one with its key, if any.
-pub fn keep(function: pg_sys::Oid, kind: &'static Kind, value: Composite<'_>) -> Result<(), Error> {
-    let records = Records::open(function, kind, Mode::Write)?;
+pub fn keep(kind: &'static Kind, value: Composite<'_>) -> Result<(), Error> {
+    let records = Records::open(kind, Mode::Write)?;
     let columns = records.columns()?;
     let row = records.row_from(value)?;
     let key = columns.key_of(row);
@@ -102,7 +103,6 @@ pub enum Restored {
 /// # Errors
 /// [`Error::RecordsMissing`] and [`Error::NullInRecord`], and those of [`Kind::check`].
 pub fn restore(
-    function: pg_sys::Oid,
     kind: &'static Kind,
     schema: &CStr,
     name: &CStr,
@@ -116,7 +116,7 @@ pub fn restore(
         Some(class) if TABLES.contains(&class.kind) => Some(require_owner(class).is_ok()),
         _ => None,
     };
-    let records = Records::open(function, kind, Mode::Write)?;
+    let records = Records::open(kind, Mode::Write)?;
     let columns = records.columns()?;
     let row = records.checked(records.table.row_like(from, c"target", target))?;
     (kind.check)(&records, row)?;
@@ -210,8 +210,13 @@ impl Records {
     /// # Errors
     /// [`Error::RecordsMissing`] if the table does not exist, or is not as the
     /// extension creates it.
-    pub fn open(function: pg_sys::Oid, kind: &'static Kind, mode: Mode) -> Result<Self, Error> {
-        let table = catalog::relation(function, kind.name)
+    pub fn open(kind: &'static Kind, mode: Mode) -> Result<Self, Error> {
+        if mode != Mode::Read {
+            pg::transaction::require_writable(c"INSERT");
+        }
+        let table = kind
+            .home
+            .table(kind.name)
             .and_then(|relation| Relation::open(relation, mode))
             .and_then(Table::from_relation)
             .ok_or_else(|| missing(kind))?;

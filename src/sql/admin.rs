@@ -7,14 +7,14 @@ use snowflake_id::WallTime;
 
 use crate::error::Error;
 use crate::generator::{self, accepted_layout, node_conflict, stats};
-use crate::pg::{self, Call};
+use crate::pg;
 use crate::shared;
 use crate::sql::values;
 
 #[pg_extern(sql = false)]
-fn snowflake_start_after(id: i64, call: Call<'_>) {
+fn snowflake_start_after(id: i64) {
     superusers_only("snowflake_start_after");
-    generator::start_after(call.function(), id).unwrap_or_else(|error| error.report());
+    generator::start_after(id).unwrap_or_else(|error| error.report());
 }
 
 #[pg_extern(sql = false)]
@@ -26,16 +26,16 @@ fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
 
 /// Accepts the layout of this server as that of the database's IDs.
 #[pg_extern(sql = false)]
-fn snowflake_accept_layout(call: Call<'_>) {
+fn snowflake_accept_layout() {
     superusers_only("snowflake_accept_layout");
-    accepted_layout::accept(call.function()).unwrap_or_else(|error| error.report());
+    accepted_layout::accept().unwrap_or_else(|error| error.report());
 }
 
 /// Accepts that this server is the only one with its node number.
 #[pg_extern(sql = false)]
-fn snowflake_accept_node_id(ignored_id: default!(Option<i64>, "NULL"), call: Call<'_>) {
+fn snowflake_accept_node_id(ignored_id: default!(Option<i64>, "NULL")) {
     superusers_only("snowflake_accept_node_id");
-    node_conflict::accept(call.function(), ignored_id).unwrap_or_else(|error| error.report());
+    node_conflict::accept(ignored_id).unwrap_or_else(|error| error.report());
 }
 
 #[pg_extern(sql = false)]

@@ -16,8 +16,8 @@ const ID_BITS: u32 = 63;
 // STABLE with a layout too: the time is printed in the session's time zone.
 
 #[pg_extern(sql = false)]
-fn snowflake_explain(id: i64, call: Call<'_>) -> String {
-    accepted_layout::notice_other_layout_once(call);
+fn snowflake_explain(id: i64) -> String {
+    accepted_layout::notice_other_layout_once();
     by_this_server(|layout| explain(id, layout))
 }
 

@@ -5,37 +5,36 @@ use std::num::NonZeroU32;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
+use crate::catalog;
 use crate::error::Error;
 use crate::generator::{self, Batch};
-use crate::pg::Call;
 
 #[pg_extern(sql = false)]
-fn snowflake_nextval(call: Call<'_>) -> i64 {
-    next(call)
+fn snowflake_nextval() -> i64 {
+    next()
 }
 
 /// The same function. Some frameworks take every default whose text contains
 /// "nextval" for a sequence's.
 #[pg_extern(sql = false)]
-fn snowflake_id(call: Call<'_>) -> i64 {
-    next(call)
+fn snowflake_id() -> i64 {
+    next()
 }
 
 #[inline]
-fn next(call: Call<'_>) -> i64 {
-    match generator::next(|| call.function()) {
+fn next() -> i64 {
+    match generator::next() {
         Ok(id) => id.get(),
         Err(error) => error.report(),
     }
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_nextvals(count: i32, call: Call<'_>) -> SetOfIterator<'static, i64> {
+fn snowflake_nextvals(count: i32) -> SetOfIterator<'static, i64> {
     let Ok(count) = u32::try_from(count) else {
         Error::NegativeCount(count).report()
     };
     SetOfIterator::new(Batches {
-        function: call.function(),
         left: count,
         run: FIRST_RUN,
         batch: None,
@@ -55,7 +54,6 @@ const FIRST_RUN: u32 = 16;
 /// other IDs are above a run, the rest of the run is not issued. Then runs are
 /// short, so that little is lost.
 struct Batches {
-    function: pg_sys::Oid,
     /// How many are still to be returned.
     left: u32,
     /// How many to reserve at a time.
@@ -73,8 +71,7 @@ impl Batches {
             Some(_) => self.run.saturating_mul(2),
         };
         let count = NonZeroU32::new(self.left.min(self.run))?;
-        let batch =
-            generator::next_batch(self.function, count).unwrap_or_else(|error| error.report());
+        let batch = generator::next_batch(count).unwrap_or_else(|error| error.report());
         Some(batch)
     }
 }
@@ -106,4 +103,16 @@ fn snowflake_currval() -> i64 {
         Some(id) => id.get(),
         None => Error::NothingIssued.report(),
     }
+}
+
+/// The functions that are the default of a column of IDs.
+#[pg_extern(sql = false)]
+fn snowflake_generators() -> Vec<pg_sys::Oid> {
+    [
+        (c"snowflake_nextval", c"snowflake_nextval_wrapper"),
+        (c"snowflake_id", c"snowflake_id_wrapper"),
+    ]
+    .into_iter()
+    .filter_map(catalog::function)
+    .collect()
 }

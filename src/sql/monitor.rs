@@ -7,7 +7,7 @@ use snowflake_id::{Layout, Slot, SnowflakeId, Tick};
 
 use crate::clock;
 use crate::generator::{accepted_layout, stats, storage};
-use crate::pg::{self, Call};
+use crate::pg;
 use crate::resolved;
 use crate::server_file;
 use crate::settings;
@@ -23,9 +23,7 @@ fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZ
 /// for those who may see where the directory is.
 #[allow(clippy::type_complexity)] // the columns of a view
 #[pg_extern(sql = false)]
-fn snowflake_get_status(
-    call: Call<'_>,
-) -> TableIterator<
+fn snowflake_get_status() -> TableIterator<
     'static,
     (
         name!(version, &'static str),
@@ -63,7 +61,7 @@ fn snowflake_get_status(
             "<insufficient privilege>".into()
         }
     });
-    let resolved = resolved::status(call.function());
+    let resolved = resolved::status();
     let row = (
         env!("CARGO_PKG_VERSION"),
         shared.is_some(),
@@ -74,7 +72,7 @@ fn snowflake_get_status(
             last_id_at(&layout, shared.counters().iter().max_by_key(last)?)
         }),
         shared.zip(layout).and_then(|(shared, layout)| {
-            let sequence = storage::locate_mark(call.function()).ok()?;
+            let sequence = storage::locate_mark().ok()?;
             let bound = shared.bound_of(MarkKey::here(sequence))?;
             Some(timestamptz(layout.time_of(bound)))
         }),
@@ -85,7 +83,7 @@ fn snowflake_get_status(
         sum(|counters| counters.ids.load(Relaxed)),
         sum(|counters| counters.waits.load(Relaxed)),
         layout.map(|layout| timestamptz(layout.expires_at())),
-        accepted_layout::of_database(call.function()),
+        accepted_layout::of_database(),
         settings::node_source().map(ToString::to_string),
         shared.map(|shared| shared.conflicts().count.load(Relaxed) as i64),
         shared

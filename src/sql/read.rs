@@ -15,8 +15,8 @@ use crate::settings;
 use crate::sql::values::{TimestampBound, layout_named, timestamptz};
 
 #[pg_extern(sql = false)]
-fn snowflake_decode(id: i64, call: Call<'_>) -> Record<4> {
-    accepted_layout::notice_other_layout_once(call);
+fn snowflake_decode(id: i64) -> Record<4> {
+    accepted_layout::notice_other_layout_once();
     by_this_server(|layout| decode(id, layout))
 }
 
@@ -26,8 +26,8 @@ fn snowflake_decode_by(id: i64, layout: Text<'_>, call: Call<'_>) -> Record<4> {
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_timestamp(id: i64, call: Call<'_>) -> TimestampWithTimeZone {
-    accepted_layout::notice_other_layout_once(call);
+fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
+    accepted_layout::notice_other_layout_once();
     by_this_server(|layout| created_at(id, layout))
 }
 
@@ -39,8 +39,8 @@ fn snowflake_timestamp_by(id: i64, layout: Text<'_>, call: Call<'_>) -> Timestam
 // Fields have at most 31 bits, so they fit an integer.
 
 #[pg_extern(sql = false)]
-fn snowflake_node_id(id: i64, call: Call<'_>) -> i32 {
-    accepted_layout::notice_other_layout_once(call);
+fn snowflake_node_id(id: i64) -> i32 {
+    accepted_layout::notice_other_layout_once();
     by_this_server(|layout| parts(id, layout)).node as i32
 }
 
@@ -50,8 +50,8 @@ fn snowflake_node_id_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_backend_id(id: i64, call: Call<'_>) -> i32 {
-    accepted_layout::notice_other_layout_once(call);
+fn snowflake_backend_id(id: i64) -> i32 {
+    accepted_layout::notice_other_layout_once();
     by_this_server(|layout| parts(id, layout)).backend as i32
 }
 
@@ -61,8 +61,8 @@ fn snowflake_backend_id_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_sequence(id: i64, call: Call<'_>) -> i32 {
-    accepted_layout::notice_other_layout_once(call);
+fn snowflake_sequence(id: i64) -> i32 {
+    accepted_layout::notice_other_layout_once();
     by_this_server(|layout| parts(id, layout)).sequence as i32
 }
 

@@ -2,15 +2,15 @@
 
 use pgrx::prelude::*;
 
-use crate::pg::{self, Call};
+use crate::pg;
 use crate::resolved::{self, Holder};
 use crate::settings;
 use crate::shared;
 use crate::sql::values::timestamptz;
 
 #[pg_extern(sql = false)]
-fn snowflake_resolved_id(call: Call<'_>) -> Option<i64> {
-    match resolved::resolved_id(call.function()) {
+fn snowflake_resolved_id() -> Option<i64> {
+    match resolved::resolved_id() {
         Ok(id) => id.map(i64::from),
         Err(error) => error.report(),
     }
@@ -18,8 +18,8 @@ fn snowflake_resolved_id(call: Call<'_>) -> Option<i64> {
 
 /// The same after the mark was moved, as the first ID of this moment would move it.
 #[pg_extern(sql = false)]
-fn snowflake_advance_resolved_id(call: Call<'_>) -> Option<i64> {
-    match resolved::advance(call.function()) {
+fn snowflake_advance_resolved_id() -> Option<i64> {
+    match resolved::advance() {
         Ok(id) => id.map(i64::from),
         Err(error) => error.report(),
     }

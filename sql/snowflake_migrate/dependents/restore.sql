@@ -2,8 +2,8 @@
 -- was. The caller holds the locks.
 
 -- Runs the saved statements of a phase, each with the rights of its role. A
--- failure is reported with the object's name. Errors of locks are not: the swap
--- of an online migration tries again.
+-- failure is reported with the object's name. Errors that are not about the object are
+-- not: after one of a lock, the swap of an online migration tries again.
 CREATE FUNCTION snowflake_migrate_internal.run_saved(saved jsonb, phase integer, path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -22,7 +22,7 @@ BEGIN
         BEGIN
             PERFORM snowflake_migrate_internal.run_as(entry.role, entry.statement, path);
         EXCEPTION
-            WHEN lock_not_available OR deadlock_detected OR serialization_failure OR insufficient_resources THEN
+            WHEN lock_not_available OR deadlock_detected OR serialization_failure OR insufficient_resources OR read_only_sql_transaction THEN
                 RAISE;
             WHEN OTHERS THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
@@ -141,6 +141,7 @@ BEGIN
             hint => 'SET default_transaction_isolation = ''read committed''.');
     END IF;
     PERFORM snowflake_migrate_internal.require_owner(c.target) FROM unnest(columns) AS c;
+    PERFORM snowflake_migrate_internal.exclude_others(columns);
     -- Locked as sessions that use the views do: those first, then the tables.
     dependents := snowflake_migrate_internal.dependent_relations(columns);
     tables := ARRAY(SELECT DISTINCT f.relation

@@ -49,7 +49,7 @@ $function$;
 -- materialized views (3), in order.
 CREATE FUNCTION snowflake_migrate_internal.dependent_statements(columns snowflake_migrate_internal.key[])
 RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
 SET quote_all_identifiers = off
 AS $function$
     WITH dependent AS MATERIALIZED (
@@ -101,7 +101,7 @@ AS $function$
             SELECT format('SET COMPRESSION %s', CASE a.attcompression WHEN 'l' THEN 'lz4' ELSE 'pglz' END) WHERE a.attcompression <> ''
           UNION ALL
             SELECT format('SET (%s)', string_agg(format('%I = %L', v.option_name, v.option_value), ', '))
-            FROM pg_options_to_table(a.attoptions) AS v WHERE v.option_name NOT LIKE 'pg\_%'
+            FROM pg_options_to_table(a.attoptions) AS v WHERE v.option_name NOT LIKE E'pg\\_%'
             HAVING count(*) > 0) AS s
         WHERE r.relkind = 'm'
       UNION ALL
@@ -214,9 +214,9 @@ SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT regexp_replace(
         regexp_replace(
-            regexp_replace(definition, '\sAS ("([^"]|"")+"|\w+)', '', 'g'),
-            '::(smallint|integer|bigint|numeric)(\(\d+(,\d+)?\))?(\[\])*', '', 'g'),
-        '[()\s]', '', 'g')
+            regexp_replace(definition, E'\\sAS ("([^"]|"")+"|\\w+)', '', 'g'),
+            E'::(smallint|integer|bigint|numeric)(\\(\\d+(,\\d+)?\\))?(\\[\\])*', '', 'g'),
+        E'[()\\s]', '', 'g')
 $function$;
 
 -- An access control list in a fixed order. It has the numbers of the roles too,
@@ -236,7 +236,7 @@ $function$;
 -- dependent_difference().
 CREATE FUNCTION snowflake_migrate_internal.describe_dependents(columns snowflake_migrate_internal.key[])
 RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
 SET quote_all_identifiers = off
 AS $function$
     WITH dependent AS MATERIALIZED (
@@ -274,10 +274,10 @@ AS $function$
         'index', (SELECT jsonb_build_array(i.indisclustered, i.indisvalid, i.indisunique) FROM pg_index AS i WHERE d.kind = 'index' AND i.indexrelid = d.object),
         'target', (SELECT to_jsonb(x) -> 'stxstattarget' FROM pg_statistic_ext AS x WHERE d.kind = 'statistics' AND x.oid = d.object),
         'columns', (SELECT jsonb_agg(jsonb_build_array(
-                               a.attname, regexp_replace(format_type(a.atttypid, a.atttypmod), '^(smallint|integer|bigint|numeric)(\(.*\))?', 'number'),
+                               a.attname, regexp_replace(format_type(a.atttypid, a.atttypmod), E'^(smallint|integer|bigint|numeric)(\\(.*\\))?', 'number'),
                                a.attcollation::regcollation, coalesce(a.attstattarget, -1), a.attcompression,
                                CASE WHEN a.attstorage <> t.typstorage THEN a.attstorage END,
-                               (SELECT jsonb_agg(o.text ORDER BY o.text) FROM unnest(a.attoptions) AS o (text) WHERE o.text NOT LIKE 'pg\_%'),
+                               (SELECT jsonb_agg(o.text ORDER BY o.text) FROM unnest(a.attoptions) AS o (text) WHERE o.text NOT LIKE E'pg\\_%'),
                                snowflake_migrate_internal.describe_acl(a.attacl)) ORDER BY a.attnum)
                     FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE d.class = 'pg_class'::regclass AND a.attrelid = d.object AND a.attnum > 0),

@@ -51,7 +51,7 @@ AS $function$
     -- The new default is set with the owner's rights.
     SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
            format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = (SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake')
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = (SELECT p.pronamespace FROM pg_proc AS p WHERE p.oid = snowflake_migrate_internal.nextval_function())
     WHERE a.relation IN (SELECT k.target FROM unnest(keys) AS k) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
 

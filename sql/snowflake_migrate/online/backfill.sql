@@ -132,7 +132,7 @@ BEGIN
                  SELECT pg_catalog.count(*) FROM written',
                 is_missing, quoted_name, assignments, in_blocks,
                 -- Of different size each time, until one succeeds.
-                CASE WHEN has_deferrable AND is_retry THEN ceil(batch_size * random() ^ 3) ELSE batch_size END), search_path);
+                CASE WHEN has_deferrable AND is_retry THEN ceil(batch_size * random() ^ 3)::bigint ELSE batch_size END), search_path);
             written := found[1]::bigint;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             IF NOT has_deferrable THEN
@@ -191,7 +191,7 @@ BEGIN
     report := CASE WHEN is_waiting
         THEN format('%s: rows are locked by other transactions, and will be tried again', step.relation)
         ELSE (SELECT format('copying %s: %s %% of all rows (%s of about %s), %s rows/s, %s left', step.relation,
-                            coalesce(floor(100 * sum(p.rows_done) / nullif(sum(p.rows_total), 0)), 100), sum(p.rows_done), sum(p.rows_total), round(rate),
+                            coalesce(floor(100 * sum(p.rows_done) / nullif(sum(p.rows_total), 0)), 100), sum(p.rows_done), sum(p.rows_total), round(rate)::bigint,
                             coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
               FROM snowflake_migrate_internal.progress AS p
               WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name) END;
@@ -234,6 +234,7 @@ DECLARE
     relation regclass;
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(keys) AS key;
+    PERFORM snowflake_migrate_internal.exclude_others(keys);
     SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept),
            string_agg(format('%s.%I', s.relation, s.narrow), ', ') FILTER (WHERE NOT s.is_kept)
     INTO relations, missing

@@ -7,7 +7,8 @@ CREATE FUNCTION snowflake_migrate_internal.shadow_indexes(keys snowflake_migrate
 RETURNS TABLE (
     index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
 ) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
+SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
@@ -79,15 +80,19 @@ AS $function$
                     AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
                     AND NOT snowflake_migrate_internal.uses_other_code('pg_class', m.indexrelid, j.indexrelid)
                     AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
-           CASE WHEN m.is_mapped THEN concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
+           CASE WHEN m.is_mapped THEN snowflake_migrate_internal.portable(concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
                   ' ON ', snowflake_migrate_internal.name_of(m.indrelid::regclass),
                   ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
                   ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
                   CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
                   ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
                                 FROM pg_options_to_table(m.reloptions) AS v) || ')',
-                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
-                  ' WHERE ' || m.predicate) END
+                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t
+                                    -- Else it would be in default_tablespace.
+                                    WHERE t.oid = coalesce(nullif(m.reltablespace, 0), (
+                                        SELECT b.dattablespace FROM pg_database AS b
+                                        WHERE b.datname = current_database() AND current_setting('default_tablespace') <> ''))),
+                  ' WHERE ' || m.predicate)) END
     FROM mapped AS m
     LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
         ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace

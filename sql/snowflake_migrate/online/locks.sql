@@ -190,7 +190,7 @@ BEGIN
             NULL;
         END;
         last_notice_at := snowflake_migrate_internal.lock_missed(relations, mode, started_at, last_notice_at);
-        PERFORM pg_sleep(pause * (0.5 + random()));
+        PERFORM snowflake_migrate_internal.wait((1000 * pause * (0.5 + random()))::integer);
         pause := least(pause * 1.5, 2);
     END LOOP;
 END

@@ -211,8 +211,8 @@ AS $function$
         FROM narrow_column AS m
         JOIN pg_depend AS p ON p.classid = 'pg_rewrite'::regclass AND p.refclassid = 'pg_class'::regclass AND p.refobjid = m.relation
         JOIN defined AS d ON d.rule = p.objid
-        WHERE d.definition ~ (regexp_replace(snowflake_migrate_internal.name_of(m.relation), '([^[:alnum:]_])', '\\\1', 'g')
-                              || '( ([[:alnum:]_]+|"([^"]|"")+"))?\(')
+        WHERE d.definition ~ (regexp_replace(snowflake_migrate_internal.name_of(m.relation), '([^[:alnum:]_])', E'\\\\\\1', 'g')
+                              || E'( ([[:alnum:]_]+|"([^"]|"")+"))?\\(')
       UNION ALL
         SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
         FROM shadow_index AS i

@@ -70,7 +70,8 @@ CREATE FUNCTION snowflake_migrate_internal.shadow_checks(keys snowflake_migrate_
 RETURNS TABLE (
     check_constraint oid, name name, relation regclass, shadow_name name, shadow oid, is_to_be_valid boolean, is_ready boolean, definition text
 ) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
+SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.* FROM snowflake_migrate_internal.shadows(keys) AS s
@@ -93,7 +94,7 @@ AS $function$
            coalesce((n.convalidated OR NOT m.convalidated)
                     AND NOT snowflake_migrate_internal.uses_other_code('pg_constraint', m.oid, n.oid), false),
            format('ADD CONSTRAINT %I CHECK (', m.shadow_name)
-           || snowflake_migrate_internal.rename_columns(m.expression, m.former, m.present) || ')'
+           || snowflake_migrate_internal.portable(snowflake_migrate_internal.rename_columns(m.expression, m.former, m.present)) || ')'
            || CASE WHEN m.connoinherit THEN ' NO INHERIT' ELSE '' END
            || CASE WHEN m.is_enforced THEN ' NOT VALID' ELSE ' NOT ENFORCED' END
     FROM narrow_check AS m

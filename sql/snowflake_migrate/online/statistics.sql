@@ -6,7 +6,8 @@ CREATE FUNCTION snowflake_migrate_internal.shadow_statistics(keys snowflake_migr
 RETURNS TABLE (
     statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
 ) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
+SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.* FROM snowflake_migrate_internal.shadows(keys) AS s
@@ -34,7 +35,7 @@ AS $function$
                    ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
                          FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
                          WHERE k.kind::"char" = ANY (m.stxkind)) END
-           || ' ON ' || part.texts || ' FROM ' || snowflake_migrate_internal.name_of(m.stxrelid::regclass),
+           || ' ON ' || snowflake_migrate_internal.portable(part.texts) || ' FROM ' || snowflake_migrate_internal.name_of(m.stxrelid::regclass),
            coalesce(m.stxstattarget, -1)
     FROM named AS m
     CROSS JOIN LATERAL (
@@ -121,7 +122,7 @@ AS $function$
                           format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_migrate_internal.name_of(k.conrelid::regclass), k.conname))),
                'ACCESS EXCLUSIVE', true, 'removes a counterpart; of a constraint that has been dropped or replaced'
         FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
-        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
+        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE E'snowflake\\_%'
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE s.check_oid = k.oid)
           AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_checks(keys) AS s WHERE s.shadow = k.oid)
           AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS s WHERE s.shadow = k.oid)
@@ -129,13 +130,13 @@ AS $function$
         SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
                'removes a counterpart; of an index that has been dropped or replaced'
         FROM dependent AS d
-        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE E'snowflake\\_%'
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE i.shadow = c.oid)
       UNION ALL
         SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
                'removes a counterpart; of a statistics object that has been dropped or replaced'
         FROM dependent AS d
-        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
+        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE E'snowflake\\_%'
         JOIN pg_namespace AS n ON n.oid = x.stxnamespace
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_statistics(keys) AS s WHERE s.shadow = x.oid)
     )

@@ -398,7 +398,7 @@ BEGIN
             RAISE NOTICE 'waiting for transactions that started before all rows were copied'
                 USING DETAIL = format('They belong to: %s.', holders);
         END IF;
-        PERFORM pg_sleep(0.2);
+        PERFORM snowflake_migrate_internal.wait(200);
     END LOOP;
 END
 $function$;
@@ -505,6 +505,8 @@ DECLARE
     pause double precision := 0.25;
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(keys) AS key;
+    -- The checks lock the tables, which would keep another session's swap waiting.
+    PERFORM snowflake_migrate_internal.exclude_others(keys);
     PERFORM snowflake_migrate_internal.require_ready(keys, search_path, keep_sequence);
     PERFORM snowflake_migrate_internal.await_snapshots(keys);
     PERFORM snowflake_migrate_internal.pin(keys);
@@ -535,7 +537,7 @@ BEGIN
             -- statements that alter it lock it, not LOCK TABLE.
             last_notice_at := snowflake_migrate_internal.lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', started_at, last_notice_at);
         END;
-        PERFORM pg_sleep(pause * (0.5 + random()));
+        PERFORM snowflake_migrate_internal.wait((1000 * pause * (0.5 + random()))::integer);
         pause := least(pause * 1.5, 2);
     END LOOP;
 END

@@ -1,6 +1,8 @@
--- Views are parsed while the extension's schema is on the search path. Each
--- operator has operands of exactly the types that pg_catalog's operator takes,
--- so that a planted operator in that schema is never a better match.
+-- Bodies between BEGIN ATOMIC and END are parsed here, as views are, while the extension's
+-- schema is on the search path. Each operator has operands of exactly the types that
+-- pg_catalog's operator takes, so that a planted operator in that schema is never a better
+-- match. Functions read no view, because restrict_nonsystem_relation_kind may refuse it.
+-- Without a SET clause, the planner inlines these functions as it does views.
 --
 -- Catalogs may have thousands of tables, and no statistics. So what is known of a
 -- column is looked up by indexes on that column, for any estimate of the planner:
@@ -8,7 +10,9 @@
 -- index on the referenced table. OFFSET keeps a sub-query from becoming a join.
 
 -- The columns that take their values from a sequence, and the sequence.
-CREATE VIEW snowflake_migrate_internal.sequence_columns AS
+CREATE FUNCTION snowflake_migrate_internal.sequence_columns()
+RETURNS TABLE (relation oid, attribute smallint, sequence oid, kind text) LANGUAGE sql STABLE
+BEGIN ATOMIC
     SELECT source.relation, source.attribute, source.sequence, source.kind
     FROM (
         -- Identity columns own their sequence internally.
@@ -55,8 +59,7 @@ CREATE VIEW snowflake_migrate_internal.sequence_columns AS
                      AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
                      AND d.refobjid = pa.attrelid AND d.refobjsubid = pa.attnum AND d.deptype = 'i'::"char"))
         OFFSET 0);
-COMMENT ON VIEW snowflake_migrate_internal.sequence_columns IS
-    'Used by snowflake_migrate.columns and snowflake_migrate_internal.source: columns and the sequences they use';
+END;
 
 -- The last number that a type holds, in the direction of a sequence.
 CREATE FUNCTION snowflake_migrate_internal.type_end(type_oid oid, is_ascending boolean)
@@ -68,7 +71,13 @@ AS $function$
                                WHEN 'int8'::regtype THEN 9223372036854775807 END) AS t (highest)
 $function$;
 
-CREATE VIEW snowflake_migrate.columns AS
+-- What the view below has, for functions.
+CREATE FUNCTION snowflake_migrate_internal.columns()
+RETURNS TABLE (
+    schema_name name, table_name name, column_name name, data_type text, kind text, sequence regclass, last_value bigint,
+    last_possible bigint, limited_by text, percent_used numeric, days_left numeric, referenced_by text[]
+) LANGUAGE sql STABLE
+BEGIN ATOMIC
     SELECT n.nspname AS schema_name,
            c.relname AS table_name,
            a.attname AS column_name,
@@ -86,7 +95,7 @@ CREATE VIEW snowflake_migrate.columns AS
                / pg_catalog.abs(own.increment::pg_catalog.numeric)
                / CASE WHEN inserted.a_day > 0::pg_catalog.numeric THEN inserted.a_day END) AS days_left,
            coalesce(referencing.names, '{}') AS referenced_by
-    FROM snowflake_migrate_internal.sequence_columns AS source
+    FROM snowflake_migrate_internal.sequence_columns() AS source
     JOIN pg_catalog.pg_class AS c ON c.oid = source.relation
     JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = source.attribute
@@ -142,6 +151,11 @@ CREATE VIEW snowflake_migrate.columns AS
     ) AS inserted
     WHERE NOT pg_catalog.pg_is_other_temp_schema(n.oid)
       AND n.nspname <> 'pg_catalog'::pg_catalog.name AND n.nspname <> 'information_schema'::pg_catalog.name;
+END;
+
+CREATE VIEW snowflake_migrate.columns AS
+    SELECT schema_name, table_name, column_name, data_type, kind, sequence, last_value, last_possible, limited_by, percent_used, days_left, referenced_by
+    FROM snowflake_migrate_internal.columns();
 COMMENT ON VIEW snowflake_migrate.columns IS 'Columns that take their values from a sequence, and how much of their numbers is used';
 COMMENT ON COLUMN snowflake_migrate.columns.schema_name IS 'Schema of the table';
 COMMENT ON COLUMN snowflake_migrate.columns.table_name IS 'Table name. Partitions and child tables that use their parent''s sequence are not listed separately';

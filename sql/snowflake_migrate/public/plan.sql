@@ -28,4 +28,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_migrate.plan(target regclass, column_name name, also regclass[], also_columns name[], online boolean, keep_sequence boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec. With also, those of several tables together: each table is rewritten, or copied, once. The last row, without a statement, has the sums. With keep_sequence, the columns are only widened, and keep their sequences';
+    E'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \\gexec. With also, those of several tables together: each table is rewritten, or copied, once. The last row, without a statement, has the sums. With keep_sequence, the columns are only widened, and keep their sequences';

@@ -6,7 +6,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH word AS MATERIALIZED (
         SELECT DISTINCT rtrim(w, '.') AS word
-        FROM unnest(texts) AS t (text) CROSS JOIN LATERAL regexp_split_to_table(t.text, '[\s,;:()]+') AS w
+        FROM unnest(texts) AS t (text) CROSS JOIN LATERAL regexp_split_to_table(t.text, E'[\\s,;:()]+') AS w
     ), linked AS MATERIALIZED (
         SELECT DISTINCT (r.target, r.column_name)::snowflake_migrate_internal.key AS k, r.relation
         FROM snowflake_migrate_internal.columns_of_each(keys) AS r
@@ -118,7 +118,7 @@ DECLARE
 BEGIN
     keys := ARRAY(
         SELECT DISTINCT (c.oid, s.column_name)::snowflake_migrate_internal.key
-        FROM snowflake_migrate.columns AS s
+        FROM snowflake_migrate_internal.columns() AS s
         JOIN pg_namespace AS n ON n.nspname = s.schema_name
         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
         WHERE c.relkind IN ('r', 'p')
@@ -152,7 +152,7 @@ BEGIN
         SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
                c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used, s.limited_by,
                coalesce(l.is_narrow, false) AS is_narrow, l.linked, l.narrow
-        FROM snowflake_migrate.columns AS s
+        FROM snowflake_migrate_internal.columns() AS s
         JOIN pg_namespace AS n ON n.nspname = s.schema_name
         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
         LEFT JOIN (SELECT r.target, r.column_name, bool_or(r.is_narrow) AS is_narrow,

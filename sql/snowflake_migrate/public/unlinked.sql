@@ -7,7 +7,7 @@ RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT regexp_split_to_array(btrim(lower(
-        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
+        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', E'\\1_\\2', 'g'), '([A-Z])([A-Z][a-z])', E'\\1_\\2', 'g')), '_ .-'), '[_ .-]+')
 $function$;
 
 -- What the singular of a plural may be. There is no dictionary: each ending that a
@@ -19,10 +19,10 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT ARRAY(
         SELECT regexp_replace(word, e.ending, e.singular)
-        FROM (VALUES (1, '^people$', 'person'), (1, '^children$', 'child'), (1, '(^|wo)men$', '\1man'), (1, '^(series|species|news)$', '\1'),
-                     (2, '([^aeiou])ies$', '\1y'), (2, '(ss|sh|ch|x|zz|us|ias)es$', '\1'),
-                     (3, '([^sui])s$', '\1'), (4, '(ss|us|is)$', '\1'),
-                     (5, '([sz]s|zz|[oszx]|ch)es$', '\1'), (5, 'zzes$', 'z'), (5, 'ves$', 'f'), (5, 'ves$', 'fe'), (5, 'ses$', 'sis'), (5, 'xes$', 'xis'),
+        FROM (VALUES (1, '^people$', 'person'), (1, '^children$', 'child'), (1, '(^|wo)men$', E'\\1man'), (1, '^(series|species|news)$', E'\\1'),
+                     (2, '([^aeiou])ies$', E'\\1y'), (2, '(ss|sh|ch|x|zz|us|ias)es$', E'\\1'),
+                     (3, '([^sui])s$', E'\\1'), (4, '(ss|us|is)$', E'\\1'),
+                     (5, '([sz]s|zz|[oszx]|ch)es$', E'\\1'), (5, 'zzes$', 'z'), (5, 'ves$', 'f'), (5, 'ves$', 'fe'), (5, 'ses$', 'sis'), (5, 'xes$', 'xis'),
                      (5, 'ices$', 'ix'), (5, 'ices$', 'ex'), (5, 'a$', 'um'), (5, 'a$', 'on'), (5, 'ae$', 'a'), (5, 'i$', 'us'), (5, 'is$', 'i'), (5, 'eaux$', 'eau'))
              AS e (place, ending, singular)
         WHERE word ~ e.ending AND (word !~ '^(people|children|(wo)?men|series|species|news)$' OR e.place = 1)
@@ -87,7 +87,7 @@ AS $function$
     ), linked AS MATERIALIZED (
         SELECT r.relation, r.attribute FROM snowflake_migrate_internal.linked_columns(keys) AS r
     ), sequenced AS MATERIALIZED (
-        SELECT s.relation, s.attribute FROM snowflake_migrate_internal.sequence_columns AS s
+        SELECT s.relation, s.attribute FROM snowflake_migrate_internal.sequence_columns() AS s
     ), linked_name AS MATERIALIZED (
         -- The names of columns with a foreign key to a key, unless other columns of that name
         -- reference other tables.
@@ -228,8 +228,8 @@ AS $function$
               CROSS JOIN LATERAL (
                   SELECT regexp_replace(array_to_string(snowflake_migrate_internal.words(p.proargnames[a.place]::name), '_'),
                                         '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
-              WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+              WHERE CASE WHEN format_type(a.type, NULL) ~ E'\\[\\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
+          AND p.oid NOT IN (SELECT e.oid FROM snowflake_migrate_internal.functions_of_extensions() AS e (oid))
     )
     SELECT f.kind, f.relation::regclass::text, f.attname, f.type_name, f.reason,
            -- A domain has its own type, and a foreign table's rows are elsewhere.
@@ -246,7 +246,7 @@ AS $function$
            format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL
     FROM parameter AS p CROSS JOIN key
   UNION ALL
-    SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
+    SELECT 'function', regexp_replace(f.object, '^function (.*),$', E'\\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
     FROM key
     CROSS JOIN LATERAL snowflake_migrate_internal.findings(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key], false) AS f
     WHERE f.stage = 'type'

@@ -425,7 +425,8 @@ impl<'a> Trial<'a> {
         } else {
             ("BEGIN;\n", "\nCOMMIT;\n")
         };
-        let script = format!("{path}{begin}{statements}{end}");
+        // As the script says where roles are trusted: most of these cannot log in.
+        let script = format!("{path}\\set set_role on\n{begin}{statements}{end}");
         let written = psql(self.cluster, user, &copy, &script, true)?;
         ensure!(
             written.success && !written.errors.contains("ERROR"),

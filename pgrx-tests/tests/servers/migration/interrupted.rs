@@ -2,7 +2,6 @@
 //! not come, by a cancel, by `kill -9` of the whole server, is planned again
 //! and finished; and statements that need earlier ones refuse without those.
 
-use std::thread;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -11,10 +10,9 @@ use snowflake_tests::migration::{
     self, Contents, assert_same_schema, contents, foreign_keys, plan, psql, schema, widened,
 };
 use snowflake_tests::query::{number, value};
-use snowflake_tests::server_error::ServerError;
 use snowflake_tests::{Cluster, ids, tier};
 
-use super::{kill_and_start, signal, sqlstate, waits};
+use super::{kill_and_start, signal, sqlstate};
 use crate::support::{refused, run};
 
 /// A table that is referenced from two others, one level and two away.
@@ -301,27 +299,19 @@ fn psql_that_continues_after_errors_does_no_harm() -> Result<()> {
     finish(&cluster, &before)
 }
 
-/// One session migrates. The other has nothing to do or is refused, and the
-/// first state is still known for reverting.
+/// One session migrates. The other one is told so at once, whatever its `lock_timeout`,
+/// and the first state is still known for reverting.
 #[test]
 fn two_sessions_migrate_a_table_at_once() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let before = prepare(&mut client, &cluster)?;
-    let mut second = cluster.connect()?;
-    let pid = ids::backend_pid(&mut second)?;
     client.batch_execute("BEGIN; CALL snowflake_migrate.run('t')")?;
-    let answer = thread::scope(|scope| -> Result<_> {
-        let waiting = scope.spawn(|| {
-            second.batch_execute("SET lock_timeout = 0; CALL snowflake_migrate.run('t')")
-        });
-        waits(&mut cluster.connect()?, pid, || false)?;
-        client.batch_execute("COMMIT")?;
-        Ok(waiting.join().expect("the session's thread"))
-    })?;
-    if let Err(error) = answer {
-        assert_eq!(ServerError::from_error(error)?.sqlstate, "55000");
-    }
+    let run = "SET lock_timeout = 0; CALL snowflake_migrate.run('t')";
+    let told = refused(&mut cluster.connect()?, run, "55P03")?;
+    let pid = ids::backend_pid(&mut client)?;
+    assert_eq!(told.detail, format!("It is process {pid}."), "{told}");
+    client.batch_execute("COMMIT")?;
     finish(&cluster, &before)
 }
 

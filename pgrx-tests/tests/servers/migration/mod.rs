@@ -19,6 +19,7 @@ mod rights;
 mod servers;
 mod several_tables;
 mod survey;
+mod two_sessions;
 mod views;
 
 use std::thread;

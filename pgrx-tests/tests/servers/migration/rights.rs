@@ -9,6 +9,7 @@ use anyhow::Result;
 use postgres::Client;
 use snowflake_tests::Cluster;
 use snowflake_tests::attack::Session;
+use snowflake_tests::migration::psql;
 use snowflake_tests::online;
 use snowflake_tests::query::{number, value};
 
@@ -530,5 +531,101 @@ fn only_functions_that_name_a_table_are_compiled_again() -> Result<()> {
         )?;
         assert_eq!(found, expected, "{tables}");
     }
+    Ok(())
+}
+
+/// A table of one role that another role's table references, and a view of a third one.
+/// Its check sets back the role of whoever runs it.
+const THREE_OWNERS: &str = "
+    CREATE ROLE alice LOGIN; CREATE ROLE bob LOGIN; CREATE ROLE carol LOGIN; CREATE ROLE member LOGIN; GRANT alice, bob, carol TO member;
+    CREATE SCHEMA al AUTHORIZATION alice; GRANT USAGE, CREATE ON SCHEMA al TO bob, carol;
+    SET ROLE alice;
+    CREATE FUNCTION al.chk(i bigint) RETURNS boolean LANGUAGE sql RETURN true;
+    CREATE TABLE al.t (id serial PRIMARY KEY, v text, CHECK (al.chk(id))); INSERT INTO al.t (v) VALUES ('a');
+    GRANT SELECT, REFERENCES ON al.t TO bob, carol;
+    SET ROLE bob; CREATE TABLE al.r (t_id int REFERENCES al.t); INSERT INTO al.r VALUES (1);
+    SET ROLE carol; CREATE VIEW al.v AS SELECT id FROM al.t;
+    SET ROLE alice;
+    CREATE OR REPLACE FUNCTION al.chk(i bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+        IF session_user <> 'alice' THEN
+            PERFORM set_config('role', session_user::text, false);
+            EXECUTE 'ALTER ROLE alice SUPERUSER';
+        END IF;
+        RETURN true;
+    END $$;
+    RESET ROLE;";
+
+/// What `ddl` prints is split by owner, and no part of it runs for another role: its code
+/// would have that role's privileges, whatever SET ROLE says.
+#[test]
+fn each_part_of_a_script_is_refused_to_all_roles_but_its_own() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(THREE_OWNERS)?;
+    let is_superuser = "SELECT rolsuper FROM pg_roles WHERE rolname = 'alice'";
+    let of_columns = "SELECT string_agg(format('%s.%s %s', attrelid::regclass, attname, atttypid::regtype), ', ' ORDER BY attrelid::regclass::text)
+                      FROM pg_attribute WHERE attrelid IN ('al.t'::regclass, 'al.r'::regclass, 'al.v'::regclass) AND attname IN ('id', 't_id')";
+    let (mut refusals, mut scripts) = (0, 0);
+    for (online, keep_sequence) in [(false, true), (true, true), (true, false), (false, false)] {
+        let script = column::<String>(
+            &mut client,
+            &format!(
+                "SELECT statement FROM snowflake_migrate.ddl('al.t', online => {online}, keep_sequence => {keep_sequence})"
+            ),
+        )?
+        .join("\n");
+        scripts += 1;
+        // Also to one that has set its role or session user.
+        for (user, before) in [
+            ("postgres", ""),
+            ("postgres", "SET ROLE alice;"),
+            ("postgres", "SET SESSION AUTHORIZATION alice;"),
+            ("postgres", "SET ROLE carol;"),
+            ("member", "SET ROLE alice;"),
+            ("member", "SET ROLE carol;"),
+            ("bob", ""),
+        ] {
+            let output = psql(
+                &cluster,
+                user,
+                "postgres",
+                &format!("{before}\n{script}"),
+                false,
+            )?;
+            assert!(
+                !output.success && output.errors.contains("has to be run by role"),
+                "{user} {before}: {}",
+                output.errors
+            );
+            refusals += 1;
+        }
+        assert_eq!(value(&mut client, is_superuser)?, "f");
+        assert_eq!(
+            value(&mut client, of_columns)?,
+            "al.r.t_id integer, al.t.id integer, al.v.id integer"
+        );
+        // The role of the first part; the others log in where their parts begin.
+        let first = script
+            .lines()
+            .find_map(|line| {
+                line.strip_prefix("-- To be run by role ")?
+                    .strip_suffix(':')
+            })
+            .expect("no role");
+        let output = psql(&cluster, first, "postgres", &script, false)?;
+        assert!(output.success, "{}\n{script}", output.errors);
+        assert_eq!(
+            value(&mut client, of_columns)?,
+            "al.r.t_id bigint, al.t.id bigint, al.v.id bigint"
+        );
+        assert_eq!(value(&mut client, is_superuser)?, "f");
+        client.batch_execute(
+            "DROP SCHEMA al CASCADE; DROP OWNED BY alice, bob, carol; DROP ROLE alice, bob, carol, member",
+        )?;
+        client.batch_execute(THREE_OWNERS)?;
+    }
+    println!(
+        "rights: {scripts} scripts of three owners: {refusals} sessions of other roles refused, 0 gained a privilege"
+    );
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod decode;
 mod fields;
+mod fuzz;
 mod partitions;
 mod ranges;
 mod retention;

@@ -1,7 +1,9 @@
 //! No role gains a right by what the extension installs.
 
 mod grants;
+mod look_ups;
 mod mark_privileges;
+mod members;
 mod names;
 mod owner;
 pub(crate) mod planted;

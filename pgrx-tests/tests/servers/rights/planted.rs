@@ -244,7 +244,8 @@ fn plant(cluster: &Cluster, client: &mut Client) -> Result<Client> {
         "SELECT array_agg(DISTINCT w.word[1])::text
          FROM (SELECT p.prosrc AS source FROM pg_proc AS p WHERE (p.proname LIKE 'snowflake%' OR p.pronamespace::regnamespace::text LIKE 'snowflake%')
                UNION ALL SELECT definition FROM pg_views WHERE viewname LIKE 'snowflake%' OR schemaname LIKE 'snowflake%'
-               UNION ALL SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p WHERE p.proname LIKE 'snowflake%' AND p.prosqlbody IS NOT NULL) AS s,
+               UNION ALL SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p
+               WHERE (p.proname LIKE 'snowflake%' OR p.pronamespace::regnamespace::text LIKE 'snowflake%') AND p.prosqlbody IS NOT NULL) AS s,
          LATERAL regexp_matches(s.source, '([a-z_0-9]+)\\(', 'g') AS w (word)
          WHERE EXISTS (SELECT FROM pg_proc AS p WHERE p.proname = w.word[1] AND p.pronamespace = 'pg_catalog'::regnamespace)",
     )?;

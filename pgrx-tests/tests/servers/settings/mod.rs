@@ -4,3 +4,4 @@ mod configuration;
 mod errors;
 mod layout_change;
 mod minor_releases;
+mod sessions;
