@@ -305,14 +305,14 @@ AS $function$
         (4, format('SET ROLE %s;', r.quoted)),
         (5, E'\\else'),
         (6, CASE WHEN NOT is_first THEN format(E'\\connect - %s', r.quoted) END),
-        (7, format('DO %L;', format(
-            E'BEGIN\n    IF current_user OPERATOR(pg_catalog.<>) %1$L::pg_catalog.name\n'
+        (7, snowflake_migrate_internal.do_block(format(
+            E'    IF current_user OPERATOR(pg_catalog.<>) %1$L::pg_catalog.name\n'
             '       OR (SELECT s.usesysid FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()) AS s) OPERATOR(pg_catalog.<>)\n'
-            '          (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) %1$L::pg_catalog.name)\n'
-            '    THEN\n        RAISE EXCEPTION USING ERRCODE = ''42501'', MESSAGE = %2$L, DETAIL = %3$L, HINT = %4$L;\n    END IF;\nEND',
-            r.name, format('this part of the script has to be run by role "%s"', r.name),
-            'Code in the tables of that role runs with the privileges of the role that has logged in, whatever SET ROLE says.',
-            'Log in as that role. Only where it is trusted: psql -v set_role=on'))),
+            '          (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) %1$L::pg_catalog.name) THEN\n'
+            '        RAISE EXCEPTION USING ERRCODE = ''42501'', MESSAGE = %2$L,\n'
+            '            DETAIL = ''Code in its tables has the privileges of the role that has logged in, also after SET ROLE.'',\n'
+            '            HINT = ''Log in as that role. Only if it is trusted: psql -v set_role=on'';\n    END IF;\n',
+            r.name, format('this part of the script has to be run by role "%s"', r.name))) || ';'),
         (8, E'\\endif'),
         (9, 'SET standard_conforming_strings = on;'),
         (10, format('SET search_path = %s;', caller_path))) AS l (place, line)

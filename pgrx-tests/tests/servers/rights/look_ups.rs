@@ -130,8 +130,7 @@ pub(super) struct Answers {
 pub(super) fn superuser(cluster: &Cluster) -> Result<Session> {
     let mut session = Session::connect(cluster, "postgres", DATABASE)?;
     session.run(
-        "SET statement_timeout = '60s'; SET search_path = pg_catalog; SET client_min_messages = warning; SET timezone = 'America/New_York';
-         SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off",
+        "SET statement_timeout = '60s'; SET search_path = pg_catalog; SET client_min_messages = warning; SET timezone = 'America/New_York'",
     )?;
     Ok(session)
 }
@@ -139,6 +138,9 @@ pub(super) fn superuser(cluster: &Cluster) -> Result<Session> {
 /// Reads by times, and copies rows into a table whose default generates IDs.
 pub(super) fn reads(session: &mut Session, schema: &str) -> Result<Answers> {
     let mut answers = Answers::default();
+    session.run(
+        "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off",
+    )?;
     for (kind, read) in READS {
         let read = format!("SELECT count(*), sum(t.n) FROM {read}").replace('#', schema);
         let literal = read.replace('@', &format!("CAST('2025-03-10' AS {kind})"));
@@ -170,6 +172,7 @@ pub(super) fn reads(session: &mut Session, schema: &str) -> Result<Answers> {
 /// Generates an ID, reads what is recorded, and migrates a table there and back.
 pub(super) fn calls(session: &mut Session, schema: &str) -> Result<Vec<Answer>> {
     let mut answers = Vec::new();
+    session.run("RESET plan_cache_mode; RESET enable_seqscan; RESET enable_bitmapscan")?;
     for call in CALLS {
         let (worked, answer) = session.attempt(&call.replace('#', schema))?;
         let is_told = !worked || !call.starts_with("CALL");
