@@ -7,6 +7,7 @@
 
 use pgrx::pg_guard;
 
+mod boundary;
 mod catalog;
 mod clock;
 mod copy;

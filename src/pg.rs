@@ -20,9 +20,12 @@ pub mod analyze;
 pub mod call;
 pub mod callbacks;
 pub mod catalog;
+pub mod checks;
 pub mod composite;
 pub mod dependents;
 pub mod guc;
+pub mod index_ends;
+pub mod inheritance;
 #[cfg(all(feature = "testing", feature = "pg18"))]
 pub mod injection_point;
 pub mod lock;

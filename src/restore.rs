@@ -1,7 +1,7 @@
 //! Restoring a dump, by a role that need not be a superuser.
 //!
 //! `pg_dump` includes one table of each extension, `restore`, which is always empty.
-//! The rows that are dumped in its name are the mark, the layouts and the first IDs
+//! The rows that are dumped in its name are the mark and the layouts
 //! (`sql/snowflake/restore.sql`), and the origins of migrated columns
 //! (`sql/snowflake_migrate/restore.sql`). A restored dump inserts
 //! these rows, and a trigger applies them. Every role has the privilege to insert
@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | mark | the owner of the database or of the extension | raise the mark as `setval` does, never lower it: slots move to a lease ahead of the clock at most; beyond that IDs of this database wait, or are refused |
 //! | layout | the same | add a layout, which is reported if it is not the server's |
-//! | first ID, origin | the same, with the privileges of the table's owner | record what that owner can record as well; an existing record stays |
+//! | origin | the same, with the privileges of the table's owner | record what that owner can record as well; an existing record stays |
 //!
 //! A record of a table that the role may not write, or whose table does not exist, is
 //! left out with a warning, so that the dump is restored otherwise. Nothing is stored.
@@ -31,7 +31,7 @@ use crate::error::{Error, or_report};
 use crate::generator::{self, accepted_layout};
 use crate::pg::callbacks::Statement;
 use crate::pg::{self, Call, Column, Row, Text, TriggerResult};
-use crate::records::{self, FIRST_IDS, Kind, Restored};
+use crate::records::{self, Kind, Restored};
 
 const TABLE: &str = "restore";
 const TABLE_NAME: &CStr = c"restore";
@@ -121,7 +121,6 @@ fn apply(row: Row<'_>) -> Result<(), Error> {
                 .ok_or_else(|| null("accepted_at"))?;
             accepted_layout::restore(layout, accepted_at.value() as i64)
         }
-        b"first ID" => restore_record(&FIRST_IDS, row),
         other => Err(Error::InvalidRestoredRecord(shown(other))),
     }
 }
@@ -153,7 +152,7 @@ pub fn restore_record(kind: &'static Kind, row: Row<'_>) -> Result<(), Error> {
         "snowflake",
     )
     .set_detail(why)
-    .set_hint("snowflake_first_id() and snowflake_migrate.revert() need the records of migrations.")
+    .set_hint("snowflake_migrate.revert() needs the records of migrations.")
     .report(PgLogLevel::WARNING);
     Ok(())
 }

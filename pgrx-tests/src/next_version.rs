@@ -27,20 +27,17 @@ struct Changes {
     parts: &'static [(&'static str, &'static str)],
 }
 
-/// A column of a view, a column of the records, and a function.
+/// A column of a view, a column of what dumps include, and a function.
 const CORE: Changes = Changes {
     extension: "snowflake",
     places: &[
-        "    is_migrated boolean NOT NULL,\n    last_old_id bigint,\n«    recorded_by text,\n»    PRIMARY KEY",
-        "    last_old_id bigint,\n«    recorded_by text,\n»    -- While the trigger is disabled",
+        "    accepted_at timestamp with time zone,\n«    recorded_by text,\n»    -- While the trigger is disabled",
         ", NULL«, NULL»\nFROM snowflake_internal.mark AS m WHERE",
-        ", NULL«, NULL»\nFROM snowflake_internal.accepted_layout AS l\n",
-        "f.is_migrated, f.last_old_id«, f.recorded_by»\nFROM",
+        "l.accepted_at«, NULL»\nFROM snowflake_internal.accepted_layout AS l\n",
         "ids_per_second, nodes, backends, about«, nodes OPERATOR(pg_catalog.*) backends AS slots»\n    FROM",
     ],
     added: "
-COMMENT ON COLUMN snowflake_internal.first_ids.recorded_by IS 'Role that recorded it';
-COMMENT ON COLUMN snowflake_internal.restore.recorded_by IS 'As in snowflake_internal.first_ids';
+COMMENT ON COLUMN snowflake_internal.restore.recorded_by IS 'Role that recorded it';
 COMMENT ON COLUMN snowflake_layouts.slots IS 'Number of slots of all nodes';
 CREATE FUNCTION snowflake_age(id bigint)
 RETURNS interval LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -50,8 +47,7 @@ COMMENT ON FUNCTION snowflake_age(id bigint) IS 'Returns how long ago an ID was 
 REVOKE EXECUTE ON FUNCTION snowflake_age(bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_age(bigint) TO pg_monitor;
 ",
-    update: "ALTER TABLE snowflake_internal.first_ids ADD COLUMN recorded_by text;
-ALTER TABLE snowflake_internal.restore ADD COLUMN recorded_by text;
+    update: "ALTER TABLE snowflake_internal.restore ADD COLUMN recorded_by text;
 SELECT pg_catalog.pg_advisory_xact_lock_shared(7305611);
 ",
     parts: &[

@@ -7,14 +7,14 @@
 --
 -- Findings: each one has a number of rows and the largest value in them. For
 -- duplicates, the number is that of the surplus rows. A row may be in several
--- findings. Values below first_id, if it is given or recorded, are not snowflake
--- IDs: they are in that finding and among the duplicates only. If first_id is
--- recorded, rows below it are the old rows and are no finding, because every audit of a migrated table would report them. Values
--- that the column cannot have had before the migration still are one: those that the
--- former type could not hold, or for a bigint, that are above the former sequence and
--- above an integer. Only the table's owner can read what that was. Fields are decoded with
--- this server's layout, also those of other servers' IDs. It is an error if row
--- security hides rows from the caller, because hidden rows cannot be checked.
+-- findings. Values below the boundary, if it is given or set, are not snowflake
+-- IDs: they are in that finding and among the duplicates only. If it is set, rows below it
+-- are the old rows and are no finding, because every audit of a migrated table would
+-- report them. Values that the column cannot have had before the migration still are one:
+-- those above the last number that is set with it. If it is neither given nor set, numbers
+-- below all IDs are a finding: what deletes rows by time would delete them. Fields are
+-- decoded with this server's layout, also those of other servers' IDs. It is an error if
+-- row security hides rows from the caller, because hidden rows cannot be checked.
 --
 -- Order of reading: rows of running sessions must not be reported. The scan sees
 -- only IDs that have been issued, slots and marks only grow, and both are read
@@ -43,7 +43,7 @@
 -- negative. Below the bound, the server that issued an ID cannot be determined.
 
 CREATE FUNCTION snowflake_internal.audit(
-    target regclass, column_name name, expected_nodes integer[], first_id bigint, caller_path text
+    target regclass, column_name name, expected_nodes integer[], boundary bigint, caller_path text
 ) RETURNS TABLE (finding text, ids bigint, example bigint)
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -52,17 +52,20 @@ DECLARE
     highest_possible CONSTANT bigint := 9223372036854775807;
     -- The kinds of values that the first scan distinguishes.
     is_id CONSTANT integer := 0;
-    is_before_first CONSTANT integer := 1;
+    is_below CONSTANT integer := 1;
     is_negative CONSTANT integer := 2;
     is_outside CONSTANT integer := 3;
     is_of_other_node CONSTANT integer := 4;
-    is_no_old_id CONSTANT integer := 5;
+    is_no_old_number CONSTANT integer := 5;
+    is_older_than_ids CONSTANT integer := 6;
     audited_column name;
     column_number smallint;
     column_type oid;
     numbers text;
     start bigint;
-    last_old_id bigint;
+    known bigint[];
+    -- Numbers below it are no IDs, where no boundary says that.
+    oldest bigint;
     last_of_layout CONSTANT bigint := snowflake_internal.max_id(timestamptz 'infinity');
     own_node integer;
     is_generating boolean;
@@ -108,10 +111,9 @@ BEGIN
     numbers := format('SELECT audited.%I::bigint AS id FROM %s AS audited WHERE audited.%I', audited_column, target, audited_column);
 
     -- The rows of a migrated column that are older than its snowflake IDs.
-    start := coalesce(first_id, snowflake_internal.first_id_of(target, audited_column), -highest_possible - 1);
-    IF first_id IS NULL THEN
-        last_old_id := (snowflake_internal.first_id_record(target, audited_column)).last_old_id;
-    END IF;
+    known := CASE WHEN boundary IS NULL THEN snowflake_internal.set_boundary_of(target, audited_column) END;
+    start := coalesce(boundary, known[1], -highest_possible - 1);
+    oldest := CASE WHEN boundary IS NULL AND known IS NULL THEN snowflake_internal.oldest_id() ELSE 0 END;
 
     -- This server.
     SELECT s.node_id, s.preloaded AND s.node_id IS NOT NULL AND NOT pg_is_in_recovery(),
@@ -129,15 +131,15 @@ BEGIN
         'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
          FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
                FROM (SELECT d.id,
-                            CASE WHEN d.id < %2$L::bigint THEN CASE WHEN d.id > %6$L::bigint THEN 5 ELSE 1 END WHEN d.id < 0 THEN 2 WHEN d.id > %3$L::bigint THEN 3
+                            CASE WHEN d.id < %2$L::bigint THEN CASE WHEN d.id > %6$L::bigint THEN 5 ELSE 1 END WHEN d.id < 0 THEN 2 WHEN d.id < %7$L::bigint THEN 6 WHEN d.id > %3$L::bigint THEN 3
                                  WHEN %5$L::integer[] IS NOT NULL AND snowflake_internal.node_id(d.id) <> ALL (%5$L::integer[]) THEN 4
                                  ELSE 0 END AS kind,
-                            CASE WHEN d.id >= greatest(%2$L::bigint, 0) AND d.id <= %3$L::bigint
+                            CASE WHEN d.id >= greatest(%2$L::bigint, %7$L::bigint) AND d.id <= %3$L::bigint
                                       AND snowflake_internal.node_id(d.id) = %4$L::integer
                                  THEN snowflake_internal.backend_id(d.id) END AS backend
                      FROM (%1$s IS NOT NULL) AS d) AS n
                GROUP BY n.kind, n.backend) AS g',
-        numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), last_old_id), caller_path);
+        numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), known[2], oldest), caller_path);
     kinds := answer[1];
     backends := answer[2];
     counts := answer[3];
@@ -152,7 +154,7 @@ BEGIN
                   HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
         RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
                      FROM unnest(kinds, counts, tops) AS g (kind, count, top)
-                     WHERE g.kind NOT IN (is_before_first, is_no_old_id) HAVING sum(g.count) > 0;
+                     WHERE g.kind NOT IN (is_below, is_no_old_number) HAVING sum(g.count) > 0;
     END IF;
 
     -- The highest ID that may exist by now.
@@ -235,10 +237,11 @@ BEGIN
         JOIN (VALUES (is_negative, 'negative numbers'),
                      (is_outside, 'numbers outside of this server''s layout'),
                      (is_of_other_node, 'IDs of unexpected nodes'),
-                     (CASE WHEN first_id IS NOT NULL THEN is_before_first END, 'IDs below first_id'),
-                     (is_no_old_id, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
+                     (CASE WHEN boundary IS NOT NULL THEN is_below END, 'numbers below the boundary'),
+                     (is_no_old_number, 'numbers below the boundary'),
+                     (is_older_than_ids, 'numbers below all IDs, and no boundary is set')) AS name (kind, text) ON name.kind = g.kind
         GROUP BY name.kind, name.text
-        ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first, is_no_old_id], name.kind);
+        ORDER BY array_position(ARRAY[is_negative, is_older_than_ids, is_outside, is_of_other_node, is_below, is_no_old_number], name.kind);
     IF not_own > 0 THEN
         RETURN QUERY SELECT 'IDs with this server''s node number that it cannot have issued', not_own, not_own_top;
     END IF;
@@ -251,15 +254,15 @@ CREATE FUNCTION snowflake_audit(
     target regclass,
     column_name name DEFAULT NULL,
     expected_nodes integer[] DEFAULT NULL,
-    first_id bigint DEFAULT NULL
+    boundary bigint DEFAULT NULL
 ) RETURNS TABLE (finding text, ids bigint, example bigint)
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 AS $function$
 BEGIN
     RETURN QUERY
         SELECT a.finding, a.ids, a.example
-        FROM snowflake_internal.audit(target, column_name, expected_nodes, first_id, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS a;
+        FROM snowflake_internal.audit(target, column_name, expected_nodes, boundary, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS a;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
-    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old, and reported if it is given; the default is the first snowflake ID of a migrated column, as recorded';
+COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], boundary bigint) IS
+    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below the boundary are old, and reported if it is given; the default is the one that is set, as snowflake_id_boundary returns it';

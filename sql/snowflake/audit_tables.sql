@@ -9,6 +9,10 @@ AS $function$
 DECLARE
     audited record;
     remedy text;
+    -- Without such a trigger, the database does without them, and no table is reported. The
+    -- trigger of the table itself counts, because it may be the only one, and altered.
+    is_any_watched CONSTANT boolean := EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgfoid = 'snowflake_internal.watch()'::regprocedure);
+    distributed CONSTANT oid[] := snowflake_internal.distributed_tables();
 BEGIN
     IF schema_name IS NOT NULL AND NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = schema_name) THEN
         PERFORM snowflake_internal.refuse('3F000', format('schema "%s" does not exist', schema_name));
@@ -37,6 +41,11 @@ BEGIN
                 example := NULL;
                 RETURN NEXT;
         END;
+        IF is_any_watched AND audited.table_oid <> ALL (distributed)
+           AND NOT snowflake_internal.is_watched(audited.table_oid, audited.name)
+        THEN
+            RETURN QUERY SELECT audited.table_oid, audited.name, 'not watched', NULL::bigint, NULL::bigint;
+        END IF;
     END LOOP;
     RETURN QUERY SELECT NULL::regclass, NULL::name, 'rows of another server with this server''s node number', s.node_conflicts, s.conflict_id
                  FROM snowflake_internal.get_status() AS s WHERE s.node_conflicts > 0 OR s.stopped;
@@ -57,4 +66,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_audit_tables(schema_name name, expected_nodes integer[]) IS
-    'Runs snowflake_audit on all columns that get snowflake IDs by default, of a schema or of the database, and adds what is known of this server''s node number; no rows if nothing is wrong';
+    'Runs snowflake_audit on all columns that get snowflake IDs by default, of a schema or of the database, and adds what is known of this server''s node number, and tables that are not watched where others are; no rows if nothing is wrong';

@@ -3,12 +3,8 @@
 SELECT snowflake_internal.revoke_default_privileges('snowflake'::pg_catalog.name, 'snowflake_internal'::pg_catalog.name);
 
 SELECT snowflake_internal.protect('snowflake_internal.accepted_layout'::pg_catalog.regclass);
-SELECT snowflake_internal.protect('snowflake_internal.first_ids'::pg_catalog.regclass);
 
 GRANT SELECT ON snowflake_internal.mark, snowflake_internal.accepted_layout TO PUBLIC;
--- The table contains the last values of sequences of migrated tables, so PUBLIC
--- cannot read it. The owner of a database must be able to dump it.
-GRANT SELECT ON snowflake_internal.first_ids TO pg_database_owner;
 -- Dumps read this table, and insert into it. Its trigger checks who restores. A
 -- privilege of the role that creates the extension would remain in
 -- pg_init_privs if that role is dropped (before PostgreSQL 17).

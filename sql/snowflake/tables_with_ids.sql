@@ -13,7 +13,7 @@ AS $function$
 $function$;
 
 -- The default for column_name: the column that takes or took its values from a
--- sequence; of several, the primary key.
+-- sequence; of several, the primary key. Otherwise the one that has IDs.
 CREATE FUNCTION snowflake_internal.column_of(target regclass, column_name name)
 RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -46,8 +46,12 @@ BEGIN
                                              AND d.refclassid = 'pg_class'::regclass
                           JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
                           WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
-               OR snowflake_internal.first_id_of(column_of.target, a.attname) IS NOT NULL));
-    IF cardinality(candidates) > 1 THEN
+               OR snowflake_internal.set_boundary_of(column_of.target, a.attname) IS NOT NULL));
+    IF cardinality(candidates) = 0 THEN
+        candidates := ARRAY(SELECT a.attname FROM pg_attribute AS a
+                            WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
+                              AND snowflake_internal.has_ids(target, a.attname));
+    ELSIF cardinality(candidates) > 1 THEN
         candidates := coalesce(
             nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
                              ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
@@ -147,7 +151,7 @@ BEGIN
                                 JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
                                 WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
                      OR a.attname <> key_column
-                        AND snowflake_internal.first_id_of(target, a.attname) IS NOT NULL))
+                        AND snowflake_internal.set_boundary_of(target, a.attname) IS NOT NULL))
     THEN
         RETURN snowflake_internal.column_of(target, key_column);
     END IF;

@@ -10,7 +10,7 @@ CREATE FUNCTION snowflake_internal.watch() RETURNS trigger LANGUAGE c AS 'MODULE
 -- that in pg_catalog is believed. Tables that Citus has on one node only, as it does for
 -- foreign keys, are as others.
 CREATE FUNCTION snowflake_internal.distributed_tables()
-RETURNS oid[] LANGUAGE plpgsql STABLE
+RETURNS oid[] LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -25,6 +25,38 @@ BEGIN
     WHERE NOT coalesce(j.entry ->> 'partmethod' = 'n' AND j.entry ->> 'repmodel' <> 't' AND j.entry ->> 'colocationid' = '0', false);
     RETURN coalesce(found, '{}');
 END
+$function$;
+
+-- Whether a column is watched by a trigger as snowflake_watch() creates it, under any
+-- name. Its definition is compared as text with that of a trigger for the columns that
+-- its condition depends on: a condition that was changed may never be true. The text
+-- does not show how a trigger is enabled, nor that of a partition is disabled.
+CREATE FUNCTION snowflake_internal.is_watched(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_trigger AS t
+        JOIN pg_class AS c ON c.oid = t.tgrelid
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        CROSS JOIN LATERAL (
+            SELECT string_agg(format('snowflake_internal.has_this_node(new.%I)', a.attname), ' OR ' ORDER BY a.attnum),
+                   count(*) > 1,
+                   bool_or(a.attname = is_watched.column_name)
+            FROM pg_attribute AS a
+            WHERE a.attrelid = t.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
+              AND EXISTS (SELECT FROM pg_depend AS d
+                          WHERE d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+                            AND d.refclassid = 'pg_class'::regclass AND d.refobjid = t.tgrelid AND d.refobjsubid = a.attnum)
+        ) AS w (condition, has_several, has_column)
+        WHERE t.tgrelid = is_watched.target AND t.tgfoid = 'snowflake_internal.watch()'::regprocedure
+          AND t.tgenabled = 'R' AND w.has_column
+          AND pg_get_triggerdef(t.oid) = format(
+              'CREATE TRIGGER %I AFTER INSERT ON %I.%I FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_internal.watch()',
+              t.tgname, n.nspname, c.relname, CASE WHEN w.has_several THEN format('(%s)', w.condition) ELSE w.condition END)
+          AND NOT EXISTS (SELECT FROM pg_partition_tree(is_watched.target) AS p
+                          JOIN pg_trigger AS o ON o.tgrelid = p.relid
+                          WHERE o.tgfoid = t.tgfoid AND o.tgparentid <> 0 AND o.tgenabled <> 'R'))
 $function$;
 
 -- The triggers that notice a second server with this server's node number.
@@ -79,11 +111,15 @@ BEGIN
     END LOOP;
     IF NOT FOUND THEN
         IF target IS NULL THEN
-            RAISE NOTICE 'no table has a column whose default is a snowflake ID';
+            RAISE NOTICE 'no table has a column whose default is a snowflake ID'
+                USING HINT = 'Call snowflake_watch() again when such tables are created.';
         ELSE
             PERFORM snowflake_internal.refuse('22023', format('no column of %s is known to have snowflake IDs', target),
                 hint => 'Pass a column of type bigint as the second argument.');
         END IF;
+    ELSIF target IS NULL THEN
+        RAISE NOTICE 'tables that are created later are not watched'
+            USING HINT = 'Call snowflake_watch() for each of them. snowflake_audit_tables() reports those that are not watched.';
     END IF;
     IF left_out IS NOT NULL THEN
         RAISE NOTICE 'distributed tables of Citus are not watched, because they have no triggers: %',
@@ -92,4 +128,4 @@ BEGIN
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_watch(target regclass, column_name name) IS
-    'Creates a trigger that notices replicated rows whose IDs another server issued with this server''s node number; without arguments for all tables that get snowflake IDs by default';
+    'Creates a trigger that notices replicated rows whose IDs another server issued with this server''s node number; without arguments for all tables that get snowflake IDs by default now, not for those created later';

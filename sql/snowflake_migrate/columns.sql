@@ -47,7 +47,7 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT 'statements that delete rows by time must also require '
-           || string_agg(format('%I >= snowflake_first_id(%L, %L)', k.column_name, k.target, k.column_name), ', ' ORDER BY k.place)
+           || string_agg(format('%I >= snowflake_id_boundary(%L, %L)', k.column_name, k.target, k.column_name), ', ' ORDER BY k.place)
               FILTER (WHERE k.place <= 10)
            || CASE WHEN count(*) > 10 THEN format(', and for %s more columns the same', count(*) - 10) ELSE '' END
     FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)

@@ -153,6 +153,12 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     RETURN QUERY
+        SELECT t.relowner, false, s.statement
+        FROM unnest(keys) AS k
+        CROSS JOIN LATERAL snowflake_migrate_internal.boundary_statements(snowflake_migrate_internal.origin_to_record(k.target, k.column_name)) AS s
+        JOIN pg_class AS t ON t.oid = s.relation
+        WHERE NOT keep_sequence;
+    RETURN QUERY
         SELECT s.role, true, s.statement
         FROM snowflake_migrate_internal.dependent_statements(narrow) WITH ORDINALITY AS s (phase, role, statement, identity, place)
         WHERE s.phase = 2 ORDER BY s.place;
@@ -198,6 +204,7 @@ DECLARE
     first_owner CONSTANT oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = (keys[1]).target);
     part record;
     copied record;
+    key record;
 BEGIN
     IF strpos(statement, 'snowflake_migrate_internal.swap(') > 0 THEN
         RETURN QUERY SELECT c.relowner, false, format('SELECT snowflake_migrate_internal.record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
@@ -267,9 +274,18 @@ BEGIN
             content := part.content;
             RETURN NEXT;
         ELSIF part.kind = 'check_switch' THEN
-            RETURN QUERY SELECT snowflake_migrate_internal.altered_owner(m.arguments[1]), false,
-                                format('SELECT snowflake_migrate_internal.record_origin(%s)', m.arguments[1])
-                         FROM regexp_match(block, E'snowflake_migrate_internal\\.check_switch\\((E?''(?:[^'']|'''')*''::pg_catalog\\.regclass, E?''(?:[^'']|'''')*''::pg_catalog\\.name)') AS m (arguments);
+            FOR key IN
+                SELECT k.target, k.column_name, c.relowner
+                FROM unnest(keys) AS k JOIN pg_class AS c ON c.oid = k.target
+                WHERE strpos(block, format('check_switch(%L::pg_catalog.regclass, %L::pg_catalog.name', snowflake_migrate_internal.name_of(k.target), k.column_name)) > 0
+            LOOP
+                role := key.relowner;
+                content := format('SELECT snowflake_migrate_internal.record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                                  snowflake_migrate_internal.name_of(key.target), key.column_name);
+                RETURN NEXT;
+                RETURN QUERY SELECT key.relowner, false, s.statement
+                             FROM snowflake_migrate_internal.boundary_statements(snowflake_migrate_internal.origin_to_record(key.target, key.column_name)) AS s;
+            END LOOP;
         ELSIF part.kind = 'restore_trigger_states' THEN
             RETURN QUERY SELECT NULL::oid, true, t.statement
                          FROM snowflake_migrate_internal.trigger_state_statements(part.content::jsonb) AS t ORDER BY t.place;

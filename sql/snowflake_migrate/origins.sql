@@ -65,26 +65,31 @@ AS $function$
               IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
 $function$;
 
--- What the extension snowflake keeps of a migration, also without the tool. A number
--- is older than the migration if the column's former type held it, or if the sequence
--- had reached it.
-CREATE FUNCTION snowflake_migrate_internal.keep_first_id(origin snowflake_migrate_internal.origins)
-RETURNS void LANGUAGE plpgsql
+-- The statements that set the boundary of a column, in its table, where it stays without
+-- the tool. A number is older than the migration if the column's former type held it, or
+-- if the sequence had reached it; all roles can read the boundary, so that is rounded up to
+-- a power of two.
+CREATE FUNCTION snowflake_migrate_internal.boundary_statements(origin snowflake_migrate_internal.origins)
+RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    kept snowflake_internal.first_ids;
-BEGIN
-    kept.target := origin.target;
-    kept.column_name := origin.column_name;
-    kept.first_id := origin.first_id_ever;
-    kept.is_migrated := origin.reverted_at IS NULL;
-    kept.last_old_id := CASE
-        WHEN origin.reverted_at IS NOT NULL OR (origin.sequence_options ->> 'increment')::bigint < 0 THEN NULL
-        WHEN origin.data_type IN ('smallint', 'integer') THEN 2147483647
-        WHEN origin.sequence_last_value IS NOT NULL THEN greatest(2147483647, origin.sequence_last_value) END;
-    PERFORM snowflake_internal.keep_first_id(kept);
-END
+    SELECT s.relation, s.statement
+    FROM (SELECT CASE WHEN (origin.sequence_options ->> 'increment')::bigint < 0 THEN NULL
+                      WHEN origin.data_type IN ('smallint', 'integer') THEN 2147483647
+                      ELSE (SELECT min((1::bigint << n) - 1) FROM generate_series(31, 62) AS n WHERE (1::bigint << n) - 1 >= origin.sequence_last_value) END) AS l (last_before)
+    CROSS JOIN LATERAL (SELECT coalesce(least(l.last_before, origin.first_id_ever - 1), origin.first_id_ever - 1)) AS b (last_before)
+    CROSS JOIN LATERAL snowflake_internal.boundary_statements(origin.target, origin.column_name, origin.first_id_ever, b.last_before) AS s
+    WHERE snowflake_internal.set_boundary_of(origin.target, origin.column_name) IS DISTINCT FROM ARRAY[origin.first_id_ever, b.last_before]
+$function$;
+
+-- Whether a default was set by hand, in a table with older numbers, whose boundary is unknown.
+CREATE FUNCTION snowflake_migrate_internal.lacks_boundary(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN snowflake_internal.has_ids(target, column_name) AND has_column_privilege(target::oid, column_name::text, 'SELECT')
+                     AND snowflake_internal.set_boundary_of(target, column_name) IS NULL
+           THEN snowflake_internal.other_numbers(target, column_name) = 'below' ELSE false END
 $function$;
 
 -- The present source of a column, as it is recorded. The value of another role's
@@ -133,50 +138,58 @@ BEGIN
 END
 $function$;
 
--- Records the present source of a column. An existing record is brought up to
--- date, because the sequence has advanced since.
+-- The present source of a column as it is to be recorded. An existing record is brought
+-- up to date, because the sequence has advanced since.
+CREATE FUNCTION snowflake_migrate_internal.origin_to_record(target regclass, column_name name)
+RETURNS snowflake_migrate_internal.origins LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    first CONSTANT bigint := snowflake_migrate_internal.first_id_at(now());
+    -- Rows replicated from other servers have snowflake IDs, too.
+    oldest CONSTANT bigint := snowflake_internal.oldest_id();
+    origin snowflake_migrate_internal.origins := snowflake_migrate_internal.present_origin(target, column_name);
+    recorded snowflake_migrate_internal.origins;
+    last_taken bigint;
+BEGIN
+    IF snowflake_migrate_internal.is_recorded(target, column_name) THEN
+        recorded := snowflake_migrate_internal.origin(target, column_name);
+        recorded.first_id := first;
+        recorded.sequence_last_value := origin.sequence_last_value;
+        recorded.sequence_options := recorded.sequence_options || jsonb_build_object('next', origin.sequence_options -> 'next');
+        RETURN recorded;
+    END IF;
+    SELECT CASE WHEN q.is_called THEN q.last_value END INTO last_taken
+    FROM snowflake_migrate_internal.source(target, column_name) AS s
+    CROSS JOIN LATERAL snowflake_migrate_internal.sequence_state(s.sequence, target) AS q;
+    origin.first_id_ever := coalesce((snowflake_internal.set_boundary_of(target, column_name))[1],
+                                     (snowflake_migrate_internal.origin(target, column_name)).first_id_ever,
+                                     CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END);
+    origin.first_id := first;
+    RETURN origin;
+END
+$function$;
+
+-- Records it.
 CREATE FUNCTION snowflake_migrate_internal.record_origin(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     key_column CONSTANT name := snowflake_internal.column_of(target, column_name);
-    first CONSTANT bigint := snowflake_migrate_internal.first_id_at(now());
-    -- No ID is older than this extension. Rows replicated from other servers have
-    -- snowflake IDs too. 0 if the layout's epoch is later.
-    oldest CONSTANT bigint := snowflake_migrate_internal.first_id_at(timestamptz '2026-01-01 00:00:00+00');
-    recorded snowflake_migrate_internal.origins;
-    origin snowflake_migrate_internal.origins;
-    last_taken bigint;
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(target);
     -- One session at a time; rows can still be written. Child tables are not
     -- locked, because only their defaults are read.
     PERFORM snowflake_internal.lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF snowflake_internal.has_ids(target, key_column) THEN
-        RETURN;
+    IF NOT snowflake_internal.has_ids(target, key_column) THEN
+        PERFORM snowflake_migrate_internal.keep_origin(snowflake_migrate_internal.origin_to_record(target, key_column));
     END IF;
-    origin := snowflake_migrate_internal.present_origin(target, key_column);
-    IF snowflake_migrate_internal.is_recorded(target, key_column) THEN
-        recorded := snowflake_migrate_internal.origin(target, key_column);
-        recorded.first_id := first;
-        recorded.sequence_last_value := origin.sequence_last_value;
-        recorded.sequence_options := recorded.sequence_options || jsonb_build_object('next', origin.sequence_options -> 'next');
-        origin := recorded;
-    ELSE
-        SELECT CASE WHEN q.is_called THEN q.last_value END INTO last_taken
-        FROM snowflake_migrate_internal.source(target, key_column) AS s
-        CROSS JOIN LATERAL snowflake_migrate_internal.sequence_state(s.sequence, target) AS q;
-        origin.first_id_ever := coalesce((snowflake_internal.first_id_record(target, key_column)).first_id,
-                                         CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END);
-        origin.first_id := first;
-    END IF;
-    PERFORM snowflake_migrate_internal.keep_origin(origin);
-    PERFORM snowflake_migrate_internal.keep_first_id(origin);
 END
 $function$;
 
--- Records the revert, once the column's default no longer generates IDs.
+-- Records the revert, once the column's default no longer generates IDs. The caller has
+-- locked the tables as ALTER TABLE does, if they have the boundary.
 CREATE FUNCTION snowflake_migrate_internal.record_reverted(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -193,7 +206,8 @@ BEGIN
     IF origin.target IS NOT NULL THEN
         origin.reverted_at := now();
         PERFORM snowflake_migrate_internal.keep_origin(origin);
-        PERFORM snowflake_migrate_internal.keep_first_id(origin);
+        PERFORM snowflake_internal.run(s.relation, s.statement)
+        FROM snowflake_internal.boundary_statements(target, column_name, NULL, NULL) AS s;
     END IF;
 END
 $function$;

@@ -1,6 +1,6 @@
 -- The remaining statements of a migration, and running them.
 
--- Fails unless everything is ready for switching the default. The plan's last
+-- Fails unless everything is ready for switching the default, and sets the boundary. The plan's last
 -- statement calls it first, because psql continues after an error.
 CREATE FUNCTION snowflake_migrate_internal.check_switch(target regclass, column_name name, search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
@@ -28,6 +28,8 @@ BEGIN
     PERFORM snowflake_migrate_internal.check_rows(target, column_name, search_path, true);
     -- The sequence has advanced since it was recorded.
     PERFORM snowflake_migrate_internal.record_origin(target, column_name);
+    PERFORM snowflake_internal.run(s.relation, s.statement)
+    FROM snowflake_migrate_internal.boundary_statements(snowflake_migrate_internal.origin(target, column_name)) AS s;
 END
 $function$;
 
@@ -221,6 +223,26 @@ BEGIN
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
         note := format('records the sequence of %s.%I; for snowflake_migrate.revert()', key.target, key.column_name);
+        RETURN NEXT;
+    END LOOP;
+
+    -- A default that was set by hand leaves the boundary unknown.
+    FOR key IN
+        SELECT k.target, k.column_name, snowflake_migrate_internal.name_of(k.target) AS quoted_name
+        FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
+        WHERE NOT keep_sequence AND snowflake_migrate_internal.lacks_boundary(k.target, k.column_name)
+        ORDER BY k.place
+    LOOP
+        step := step + 1;
+        relation := key.target;
+        statement := snowflake_migrate_internal.do_block(
+            format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[key.quoted_name])
+            || (SELECT string_agg(snowflake_migrate_internal.altering_line(s.statement), '')
+                FROM snowflake_internal.boundary_statements(key.target, key.column_name, snowflake_internal.oldest_id(), NULL) AS s));
+        lock_level := 'ACCESS EXCLUSIVE';
+        rewrites := false;
+        note := format('sets the boundary of %s.%I; its default was not set by a migration. Smaller numbers than %s are old: %s', key.target, key.column_name,
+                       snowflake_internal.oldest_id(), snowflake_migrate_internal.retention_note(ARRAY[(key.target, key.column_name)::snowflake_migrate_internal.key]));
         RETURN NEXT;
     END LOOP;
 
@@ -591,6 +613,8 @@ DECLARE
     states jsonb;
     recompiles boolean := false;
     is_widened boolean := false;
+    -- Then only the boundary may be left to set.
+    was_switched CONSTANT boolean := (SELECT bool_and(snowflake_internal.has_ids(k.target, k.column_name)) FROM unnest(keys) AS k);
     -- What the present step locks; NULL while the plan is made.
     locking regclass[];
     lock_mode text;
@@ -654,7 +678,9 @@ BEGIN
     IF done > 0 AND keep_sequence THEN
         RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, true);
     ELSIF done > 0 THEN
-        RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, false);
+        IF NOT was_switched THEN
+            RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, false);
+        END IF;
         RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);
     ELSIF cardinality(keys) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', (keys[1]).target;

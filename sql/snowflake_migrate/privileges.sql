@@ -8,7 +8,4 @@ SELECT snowflake_internal.protect('snowflake_migrate_internal.pace'::pg_catalog.
 
 GRANT SELECT ON snowflake_migrate_internal.progress, snowflake_migrate_internal.pace,
     snowflake_migrate.columns, snowflake_migrate.progress TO PUBLIC;
--- The table contains the last values of sequences of migrated tables, so PUBLIC
--- cannot read it. The owner of a database must be able to dump it.
-GRANT SELECT ON snowflake_migrate_internal.origins TO pg_database_owner;
 GRANT SELECT, INSERT ON snowflake_migrate_internal.restore TO PUBLIC;

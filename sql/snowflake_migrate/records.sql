@@ -6,9 +6,8 @@
 --
 -- The state of a column before its migration, for reverting it. DROP IDENTITY
 -- drops the sequence, so its properties are recorded here. The rows reveal how
--- far sequences have advanced. So the owner of a table sees only its row, through
--- snowflake_migrate_internal.origin(). Of the other roles, only those that dump
--- the database see the rows.
+-- far sequences have advanced. So no role may read the table; origin() and
+-- visible_origins() return what the caller may see.
 CREATE TABLE snowflake_migrate_internal.origins (
     target regclass NOT NULL,
     column_name name NOT NULL,
@@ -23,7 +22,7 @@ CREATE TABLE snowflake_migrate_internal.origins (
     sequence_comment text,
     -- Partitions and child tables that had another default.
     child_defaults jsonb,
-    -- first_id_ever: as snowflake_internal.first_ids.first_id. first_id: no ID issued
+    -- first_id_ever: the boundary of the column. first_id: no ID issued
     -- since this migration is smaller.
     first_id_ever bigint NOT NULL,
     first_id bigint NOT NULL,
@@ -121,6 +120,11 @@ COMMENT ON COLUMN snowflake_migrate_internal.pace.is_paused IS 'Whether the back
 -- otherwise NULL.
 CREATE FUNCTION snowflake_migrate_internal.origin(target regclass, column_name name) RETURNS snowflake_migrate_internal.origins
     STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_origin_wrapper';
+
+-- The rows that the caller may see: of its own tables; of all tables for the owner of the
+-- database and for roles that may read all data. pg_dump calls it.
+CREATE FUNCTION snowflake_migrate_internal.visible_origins() RETURNS SETOF snowflake_migrate_internal.origins
+    STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_origins_wrapper';
 
 -- Writes a row of snowflake_migrate_internal.origins, for the owner of its table.
 CREATE FUNCTION snowflake_migrate_internal.keep_origin(origin snowflake_migrate_internal.origins) RETURNS void

@@ -55,7 +55,7 @@ UNION ALL
 SELECT n.nspname, c.relname, o.column_name, o.kind, o.data_type, o.default_expression,
        o.sequence_schema, o.sequence_name, o.sequence_options, o.sequence_last_value, o.sequence_privileges,
        o.sequence_comment, o.child_defaults, o.first_id_ever, o.first_id, o.remembered_at, o.reverted_at
-FROM snowflake_migrate_internal.origins AS o
+FROM snowflake_migrate_internal.visible_origins() AS o
 JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) o.target AND c.relpersistence OPERATOR(pg_catalog.<>) 't'
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 ORDER BY 1, 2, 3$condition$);

@@ -380,7 +380,7 @@ BEGIN
         RAISE NOTICE 'the online migration of % is cancelled: nothing is left of it', snowflake_migrate_internal.key_names(keys);
         RETURN;
     ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
-        IF (snowflake_internal.first_id_record(target, key_column)).is_migrated THEN
+        IF snowflake_internal.set_boundary_of(target, key_column) IS NOT NULL AND snowflake_internal.has_ids(target, key_column) THEN
             PERFORM snowflake_internal.refuse('55000', format('the former sequence of column "%s" of %s is not known any more', key_column, target),
                 detail => 'The column was migrated, and then the extension snowflake_migrate was dropped, and its records with it.',
                 hint => 'Set the default of the column yourself.');
@@ -433,7 +433,7 @@ BEGIN
     IF has_shadows AND sequence IS NULL THEN
         RAISE NOTICE 'the online migration of % is cancelled: nothing is left of it', snowflake_migrate_internal.key_names(keys);
     ELSIF sequence IS NOT NULL THEN
-        RAISE NOTICE 'column "%" of % has its sequence again, which continues%; clients must reconnect if they have prepared statements', key_column, target,
+        RAISE NOTICE 'column "%" of % has its sequence again, which continues%', key_column, target,
             coalesce((SELECT CASE WHEN s.is_called THEN ' after ' ELSE ' with ' END || s.last_value
                       FROM snowflake_migrate_internal.sequence_state(sequence, target) AS s WHERE s.last_value IS NOT NULL), '');
     END IF;

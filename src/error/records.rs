@@ -106,6 +106,6 @@ pub(super) fn invalid_restored_record(record: &str) -> ErrorReport {
         ERRCODE_INVALID_PARAMETER_VALUE,
         format!("unrecognized record in a restored dump: \"{record}\""),
     )
-    .set_detail("The records are \"mark\", \"layout\" and \"first ID\".")
+    .set_detail("The records are \"mark\" and \"layout\".")
     .set_hint("Restore a dump of a later version into that version of the extension.")
 }

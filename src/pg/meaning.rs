@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use pgrx::{PgList, check_for_interrupts, is_a, pg_guard, pg_sys};
 
 use super::catalog::{Class, each_row};
+use super::inheritance::inherits_from;
 
 /// Keeps a schema's name, and the schema, until the end of the transaction. Does
 /// nothing where the transaction cannot write, and if there is no such schema.
@@ -170,36 +171,6 @@ impl Meaning {
                 .other
                 .is_some_and(|other| relation == other || inherits_from(relation, other))
     }
-}
-
-/// `pg_inherits` and its index, whose first columns are the child and the parent
-/// (catalog/pg_inherits.h).
-const PG_INHERITS: u32 = 2611;
-const PG_INHERITS_RELID_SEQNO_INDEX: u32 = 2680;
-
-/// Whether a table inherits from another one, or is a partition of it, on any level. Any
-/// role can make chains and diamonds of tables, so each ancestor is looked at once.
-pub fn inherits_from(relation: pg_sys::Oid, ancestor: pg_sys::Oid) -> bool {
-    let mut ancestors = vec![relation];
-    let mut next = 0;
-    // SAFETY: the catalog is open while it is read; its rows have no variable part.
-    unsafe {
-        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-        let catalog = pg_sys::table_open(pg_sys::Oid::from(PG_INHERITS), lock);
-        while let Some(child) = ancestors.get(next).copied() {
-            check_for_interrupts!();
-            let key = [(1, child)];
-            each_row(catalog, PG_INHERITS_RELID_SEQNO_INDEX, &key, |row| {
-                let [_child, parent] = *pg_sys::GETSTRUCT(row).cast::<[pg_sys::Oid; 2]>();
-                if !ancestors.contains(&parent) {
-                    ancestors.push(parent);
-                }
-            });
-            next += 1;
-        }
-        pg_sys::table_close(catalog, lock);
-    }
-    ancestors[1..].contains(&ancestor)
 }
 
 /// # Safety

@@ -374,6 +374,43 @@ impl<'a> Expr<'a> {
         Some(unsafe { Text::from_datum(constant.constvalue) })
     }
 
+    /// An expression that the catalog has as text.
+    ///
+    /// # Safety
+    /// A node as text, which Postgres has written.
+    pub(super) unsafe fn of_text(text: &CStr) -> Self {
+        // SAFETY: the caller's.
+        Expr::new(unsafe { pg_sys::stringToNode(text.as_ptr()) }.cast())
+    }
+
+    /// Whether it is the column of this number of the only relation.
+    pub(super) fn is_column(self, number: pg_sys::AttrNumber) -> bool {
+        self.column()
+            .is_some_and(|var| var.varlevelsup == 0 && var.varattno == number)
+    }
+
+    /// Whether it is the constant `true`.
+    pub(super) fn is_true(self) -> bool {
+        self.constant().is_some_and(|constant| {
+            constant.consttype == pg_sys::BOOLOID
+                && !constant.constisnull
+                && constant.constvalue.value() != 0
+        })
+    }
+
+    /// If it is a constant of an integer type that is not NULL.
+    pub(super) fn constant_integer(self) -> Option<i64> {
+        let constant = self.constant()?;
+        let value = constant.constvalue.value();
+        match constant.consttype {
+            _ if constant.constisnull => None,
+            pg_sys::INT8OID => Some(value as i64),
+            pg_sys::INT4OID => Some(i64::from(value as i32)),
+            pg_sys::INT2OID => Some(i64::from(value as i16)),
+            _ => None,
+        }
+    }
+
     /// If it is a constant `bigint` that is not NULL.
     pub fn constant_bigint(self) -> Option<i64> {
         let constant = self.constant()?;

@@ -28,6 +28,11 @@ pub fn may_see_settings() -> bool {
     has_privileges_of(current_user(), reader)
 }
 
+/// Whether a role may read all tables.
+pub fn may_read_all_data(role: pg_sys::Oid) -> bool {
+    has_privileges_of(role, pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_DATA))
+}
+
 /// Whether the current user may see what this role's sessions do, as in
 /// `pg_stat_activity`.
 pub fn may_see_activity_of(role: pg_sys::Oid) -> bool {

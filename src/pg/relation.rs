@@ -123,6 +123,15 @@ impl Relation {
             && unsafe { !(*self.relation).rd_islocaltemp }
     }
 
+    /// Whether its file has no pages.
+    pub(super) fn is_empty_file(&self) -> bool {
+        // SAFETY: an open relation.
+        let pages = unsafe {
+            pg_sys::RelationGetNumberOfBlocksInFork(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM)
+        };
+        pages == 0
+    }
+
     pub(super) fn as_ptr(&self) -> pg_sys::Relation {
         self.relation
     }
@@ -266,6 +275,11 @@ pub struct Column<'a> {
 }
 
 impl Column<'_> {
+    /// Its number, counted from 1.
+    pub(super) fn number(self) -> pg_sys::AttrNumber {
+        self.number as pg_sys::AttrNumber
+    }
+
     /// Its type.
     pub fn type_oid(self) -> pg_sys::Oid {
         self.type_oid

@@ -28,7 +28,8 @@ pub fn is_arranged(relation: BaseRelation<'_>, readers: [Oid; 4]) -> bool {
     relation.is_arranged_by(&readers)
         || tables(readers).into_iter().any(|table| {
             table == relation.table()
-                || relation.has_children() && pg::meaning::inherits_from(table, relation.table())
+                || relation.has_children()
+                    && pg::inheritance::inherits_from(table, relation.table())
         })
 }
 

@@ -30,9 +30,8 @@ use crate::pg::trigger::Trigger;
 use crate::pg::{self, Call, Mode, Relation, TriggerResult};
 
 /// The tables with triggers of the extensions.
-const TABLES: [(Home, &CStr); 7] = [
+const TABLES: [(Home, &CStr); 6] = [
     (CORE, c"accepted_layout"),
-    (CORE, c"first_ids"),
     (CORE, c"restore"),
     (MIGRATE, c"origins"),
     (MIGRATE, c"pace"),

@@ -1,5 +1,4 @@
-//! The tables that keep the extensions' records: the first IDs of migrated columns
-//! ([`first_ids`]), and those of [`crate::migrate`].
+//! The tables that keep the records of migrations ([`crate::migrate`]).
 //!
 //! They belong to the extension's owner, a superuser, and are written here
 //! without SQL. No trigger, operator, name, grant or row security has any effect.
@@ -12,14 +11,12 @@
 //! on no relation, so it conflicts with other writers only. Rows are few, and are
 //! found by reading all of them in a current snapshot.
 
-mod first_ids;
 mod guard;
 
 use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-pub use first_ids::FIRST_IDS;
 pub use guard::{require_triggers, triggers};
 
 use crate::catalog::Home;
@@ -60,6 +57,27 @@ pub fn read(
     let columns = records.columns()?;
     let found = |row: Row<'_>| columns.is_about(row, key).then(|| row.to_composite());
     Ok(records.table.scan(found))
+}
+
+/// The rows about tables of which `may_see` is true, as [`read`] returns them.
+pub fn read_all(
+    function: pg_sys::Oid,
+    kind: &'static Kind,
+    may_see: impl Fn(pg_sys::Oid) -> bool,
+) -> Result<Vec<CompositeResult>, Error> {
+    let records = Records::open(kind, Mode::Read)?;
+    if pg::catalog::result_type_of(function) != records.table.row_type() {
+        return Err(records.missing());
+    }
+    let columns = records.columns()?;
+    let mut rows = Vec::new();
+    records.table.scan(|row| {
+        if may_see(columns.key_of(row).target) {
+            rows.push(row.to_composite());
+        }
+        None::<()>
+    });
+    Ok(rows)
 }
 
 /// Writes a row in the place of the one with its key, if any.

@@ -3,8 +3,8 @@
     class Order(models.Model):
         id = SnowflakeField(primary_key=True)
 
-or, for all models without a key of their own,
-``DEFAULT_AUTO_FIELD = "django_snowflake_id.SnowflakeField"``.
+or, for all models of an application without a key of their own,
+``default_auto_field = "django_snowflake_id.SnowflakeField"`` in its apps.py.
 """
 
 import copy

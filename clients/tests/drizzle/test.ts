@@ -1,5 +1,6 @@
 // Drizzle ORM and drizzle-kit push, as the section on them in docs/clients.md says.
 import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { eq, gte, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
@@ -13,15 +14,17 @@ const client = new pg.Client(url);
 await client.connect();
 const db = drizzle(client);
 
-/** What drizzle-kit push prints. */
-function push(schema: string, config = "drizzle.config.ts") {
-  const { stdout, stderr } = spawnSync("../../../node_modules/.bin/drizzle-kit", ["push", "--force", "--verbose", `--config=${config}`], {
+/** What drizzle-kit prints. */
+function kit(schema: string, ...args: string[]) {
+  const { stdout, stderr } = spawnSync("../../../node_modules/.bin/drizzle-kit", args, {
     env: { ...process.env, SCHEMA: schema, DATABASE_URL: url, NO_COLOR: "1" },
     encoding: "utf8",
     timeout: 100_000,
   });
   return `${stdout}${stderr}`.replaceAll(/\x1b\[[0-9;?]*[a-zA-Z]/g, "");
 }
+
+const push = (schema: string, config = "drizzle.config.ts") => kit(schema, "push", "--force", "--verbose", `--config=${config}`);
 
 const unfiltered = push("./before.ts", "unfiltered.config.ts");
 check(/snowflake_/.test(unfiltered), `without tablesFilter push touches objects of the extension: ${unfiltered.match(/[^\n]*snowflake_(layouts|status|serial_columns)[^\n]*/)?.[0] ?? unfiltered.slice(-300)}`);
@@ -36,6 +39,16 @@ returned("orders", "first", id);
 const rows = await db.insert(bulkRows).values(notes.map((note) => ({ note }))).returning();
 for (const row of rows) returned("bulk_rows", row.note, row.id);
 await db.insert(orderLines).values({ orderId: id });
+
+// What drizzle-kit pull writes: a mode that changes digits, which the guide has replaced.
+const pulling = kit("", "pull", "--config=pull.config.ts");
+const pulled = readFileSync("pulled/schema.ts", "utf8");
+check(/\sid: bigint\(\{ mode: "number" \}\)/.test(pulled), `pull writes the mode "number": ${pulling.slice(-100)}`);
+check(!/snowflake_status/.test(pulled), "pull with tablesFilter writes no view of the extension");
+writeFileSync("pulled/schema.ts", pulled.replaceAll('mode: "number"', 'mode: "bigint"'));
+const { orders: pulledOrders } = await import("./pulled/schema.ts");
+const [pulledRow] = await db.insert(pulledOrders).values({ note: "pulled" }).returning();
+returned("orders", "pulled", pulledRow.id);
 
 // A table that is migrated, with both schemas.
 returned("tickets", "old", (await db.insert(formerTickets).values({ note: "old" }).returning())[0].id);

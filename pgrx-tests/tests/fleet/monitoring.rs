@@ -56,6 +56,8 @@ fn used(name: &str) -> Result<BTreeSet<String>> {
                 "snowflake_status_",
                 "snowflake_stat_slots_",
                 "snowflake_serial_columns_",
+                "snowflake_unreadable_",
+                "snowflake_partitions_",
             ]
             .iter()
             .any(|it| word.starts_with(it))
@@ -92,7 +94,7 @@ fn sum(samples: &[String]) -> Result<f64> {
 }
 
 /// A view, a column of its query, and what that column is by other SQL.
-const EXPECTED: [(&str, &str, &str); 23] = [
+const EXPECTED: [(&str, &str, &str); 25] = [
     ("snowflake_status", "preloaded", "1"),
     ("snowflake_status", "node_id", "7"),
     ("snowflake_status", "in_recovery", "0"),
@@ -156,6 +158,18 @@ const EXPECTED: [(&str, &str, &str); 23] = [
         "percent_used",
         "(SELECT round(100.0 * last_value / 2147483647, 2) FROM pg_sequences WHERE sequencename = 'orders_id_seq')",
     ),
+    (
+        "snowflake_unreadable",
+        "sequences",
+        "(SELECT count(*) FROM pg_sequences WHERE schemaname = 'shop')",
+    ),
+    (
+        "snowflake_partitions",
+        "ahead_seconds",
+        "(SELECT extract(epoch FROM snowflake_timestamp(max(split_part(pg_get_expr(c.relpartbound, c.oid), '''', 4)::bigint)))
+                 - extract(epoch FROM clock_timestamp())
+          FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'events'::regclass)",
+    ),
 ];
 
 /// What the metrics are now, by that SQL. Of several rows, the sum.
@@ -163,15 +177,47 @@ fn expected(client: &mut Client) -> Result<BTreeMap<String, f64>> {
     EXPECTED
         .iter()
         .map(|(view, column, expression)| {
-            // No view: the tool that has one is not needed here.
+            // No views: the tool that has one is not needed here, and two are of the catalog.
             let from = match *view {
-                "snowflake_serial_columns" => String::new(),
+                "snowflake_serial_columns" | "snowflake_unreadable" | "snowflake_partitions" => {
+                    String::new()
+                }
                 _ => format!("FROM {view}"),
             };
             let query = format!("SELECT ({expression})::float8 {from}");
             Ok((format!("{view}_{column}"), value(client, &query)?.parse()?))
         })
         .collect()
+}
+
+/// Creates a partition for each day.
+fn partitions(table: &str, since: &str, until: &str) -> String {
+    format!(
+        "DO $$ DECLARE s text; BEGIN
+             FOR s IN SELECT snowflake_partition_ddl('{table}', date_trunc('day', {since}, 'UTC'), {until}, '1 day', 'UTC') LOOP EXECUTE s; END LOOP;
+         END $$"
+    )
+}
+
+/// The value of the sample with this metric and label, if there is one.
+fn sample(
+    samples: &BTreeMap<String, Vec<String>>,
+    metric: &str,
+    label: &str,
+) -> Result<Option<f64>> {
+    let found: Vec<_> = samples
+        .get(metric)
+        .into_iter()
+        .flatten()
+        .filter(|sample| sample.contains(label))
+        .cloned()
+        .collect();
+    ensure!(found.len() < 2, "{found:?}");
+    if found.is_empty() {
+        Ok(None)
+    } else {
+        sum(&found).map(Some)
+    }
 }
 
 fn start_exporter(
@@ -216,8 +262,11 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE ROLE monitor LOGIN; CREATE TABLE orders (id serial PRIMARY KEY);
-         SELECT setval('orders_id_seq', 2000000000); GRANT SELECT ON SEQUENCE orders_id_seq TO monitor",
+         SELECT setval('orders_id_seq', 2000000000); GRANT SELECT ON SEQUENCE orders_id_seq TO monitor;
+         CREATE SCHEMA shop; CREATE TABLE shop.elsewhere (id serial PRIMARY KEY, other int GENERATED ALWAYS AS IDENTITY);
+         CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id)",
     )?;
+    client.batch_execute(&partitions("events", "now()", "now() + interval '7 days'"))?;
     ids::nextval(&mut client, 5_000)?;
     let os_user = OsUser::for_servers()?;
     let scratch = Scratch::new(&os_user)?;
@@ -280,6 +329,189 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
         defined.len(),
         after.len()
     );
+    Ok(())
+}
+
+/// A key with one number left has no metric if its sequence may not be read.
+#[test]
+fn sequences_that_an_exporter_may_not_read_are_counted() -> Result<()> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 7)
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(
+        "CREATE ROLE monitor LOGIN; CREATE ROLE app; GRANT CREATE ON SCHEMA public TO app;
+         CREATE TABLE granted (id serial PRIMARY KEY); GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO monitor;
+         CREATE TABLE later (id serial PRIMARY KEY);
+         CREATE SCHEMA shop; CREATE TABLE shop.elsewhere (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+         CREATE SEQUENCE shop.of_no_column;
+         SELECT setval(name, 2147483646) FROM unnest('{granted_id_seq,later_id_seq,shop.elsewhere_id_seq}'::regclass[]) AS name",
+    )?;
+    let os_user = OsUser::for_servers()?;
+    let scratch = Scratch::new(&os_user)?;
+    let directory = scratch.subdirectory("exporter", &os_user)?;
+    let [port] = free_ports()?;
+    let exporter = start_exporter(&cluster, &directory, &os_user, port)?;
+    let seen = || -> Result<(Option<f64>, usize)> {
+        let samples = samples(port)?;
+        let unreadable = sample(
+            &samples,
+            "snowflake_unreadable_sequences",
+            "datname=\"postgres\"",
+        )?;
+        let full = samples.get("snowflake_serial_columns_percent_used");
+        Ok((unreadable, full.map_or(0, Vec::len)))
+    };
+    // What is done, then the sequences that are not read, and the columns that are.
+    for (statements, unreadable, columns) in [
+        ("", 2.0, 1),
+        ("GRANT pg_monitor TO monitor", 2.0, 1),
+        (
+            "ALTER DEFAULT PRIVILEGES FOR ROLE app GRANT SELECT ON SEQUENCES TO monitor;
+             SET ROLE app; CREATE TABLE newer (id serial PRIMARY KEY); RESET ROLE; SELECT setval('newer_id_seq', 2147483646)",
+            2.0,
+            2,
+        ),
+        ("GRANT USAGE ON SEQUENCE later_id_seq TO monitor", 1.0, 3),
+        ("GRANT pg_read_all_data TO monitor", 0.0, 4),
+        ("CREATE TABLE newest (id serial PRIMARY KEY); SELECT setval('newest_id_seq', 2147483646)", 0.0, 5),
+    ] {
+        client.batch_execute(statements)?;
+        assert_eq!(seen()?, (Some(unreadable), columns), "{statements}");
+    }
+    ensure!(
+        !exporter.log().contains("level=error"),
+        "{}",
+        exporter.log()
+    );
+    println!("6 sets of privileges: what is not read is counted");
+    Ok(())
+}
+
+/// For how long new rows have a partition, of tables of many kinds.
+#[test]
+fn an_exporter_shows_how_long_new_rows_have_partitions() -> Result<()> {
+    const KEY: &str = "(id bigint DEFAULT snowflake_nextval()) PARTITION BY RANGE (id)";
+    const DAY: f64 = 86_400.0;
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 7)
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(&format!(
+        "CREATE ROLE monitor LOGIN; CREATE SCHEMA \"Odd\";
+         CREATE TABLE week {KEY}; CREATE TABLE gap {KEY}; CREATE TABLE ended {KEY}; CREATE TABLE none {KEY}; CREATE TABLE later {KEY};
+         CREATE TABLE open_end {KEY}; CREATE TABLE with_default {KEY}; CREATE TABLE \"Odd\".detached {KEY};
+         CREATE TABLE collected (id bigint) PARTITION BY RANGE (id); CREATE TABLE by_number (id bigint) PARTITION BY RANGE (id);
+         CREATE TABLE by_list (region text, id bigint DEFAULT snowflake_nextval()) PARTITION BY LIST (region);
+         CREATE TABLE by_list_1 PARTITION OF by_list FOR VALUES IN ('a') PARTITION BY RANGE (id);
+         CREATE TABLE by_range {KEY};
+         CREATE TABLE by_range_1 PARTITION OF by_range FOR VALUES FROM (0) TO (1000000) PARTITION BY RANGE (id)"
+    ))?;
+    // Days that begin before now and after it.
+    for (table, since, until) in [
+        (
+            "week",
+            "now() - interval '2 days'",
+            "now() + interval '7 days'",
+        ),
+        ("gap", "now()", "now() + interval '2 days'"),
+        (
+            "gap",
+            "now() + interval '5 days'",
+            "now() + interval '9 days'",
+        ),
+        (
+            "ended",
+            "now() - interval '5 days'",
+            "now() - interval '2 days'",
+        ),
+        (
+            "later",
+            "now() + interval '2 days'",
+            "now() + interval '5 days'",
+        ),
+        ("with_default", "now()", "now() + interval '2 days'"),
+        ("\"Odd\".detached", "now()", "now() + interval '4 days'"),
+        ("collected", "now()", "now() + interval '3 days'"),
+        ("by_number", "now()", "now() + interval '3 days'"),
+        ("by_list_1", "now()", "now() + interval '6 days'"),
+    ] {
+        // Not as steps that continue existing partitions: a gap is meant here.
+        if table == "gap" && since != "now()" {
+            let id = |client: &mut Client, time: &str| {
+                value(client, &format!("SELECT snowflake_min_id({time})"))
+            };
+            let (low, high) = (id(&mut client, since)?, id(&mut client, until)?);
+            client.batch_execute(&format!(
+                "CREATE TABLE gap_after PARTITION OF gap FOR VALUES FROM ({low}) TO ({high})"
+            ))?;
+        } else {
+            client.batch_execute(&partitions(table, since, until))?;
+        }
+    }
+    client.batch_execute(
+        "CREATE TABLE open_end_1 PARTITION OF open_end FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+         CREATE TABLE default_1 PARTITION OF with_default DEFAULT;
+         ALTER TABLE collected ADD PRIMARY KEY (id); CALL snowflake_watch('collected')",
+    )?;
+    let last = value(
+        &mut client,
+        "SELECT max(c.oid::regclass::text) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+         WHERE i.inhparent = '\"Odd\".detached'::regclass",
+    )?;
+    client.batch_execute(&format!(
+        "ALTER TABLE \"Odd\".detached DETACH PARTITION {last}"
+    ))?;
+    let os_user = OsUser::for_servers()?;
+    let scratch = Scratch::new(&os_user)?;
+    let directory = scratch.subdirectory("exporter", &os_user)?;
+    let [port] = free_ports()?;
+    let exporter = start_exporter(&cluster, &directory, &os_user, port)?;
+    let samples = samples(port)?;
+    let metric = "snowflake_partitions_ahead_seconds";
+    // A partition ends up to a day after the time that is asked for.
+    for (table, days) in [
+        ("week", Some(7.0)),
+        ("gap", Some(2.0)),
+        ("collected", Some(3.0)),
+        ("by_list_1", Some(6.0)),
+        ("by_number", None),
+        ("by_range_1", None),
+    ] {
+        let found = sample(&samples, metric, &format!("table_name=\"{table}\""))?;
+        match days {
+            Some(days) => ensure!(
+                found
+                    .is_some_and(|seconds| (days * DAY - 300.0..(days + 1.0) * DAY + 300.0)
+                        .contains(&seconds)),
+                "{table}: {found:?}, but {days} days"
+            ),
+            None => assert_eq!(found, None, "{table}"),
+        }
+    }
+    let detached = sample(&samples, metric, "schema_name=\"Odd\"")?;
+    ensure!(
+        detached.is_some_and(|seconds| (2.9 * DAY..4.1 * DAY).contains(&seconds)),
+        "{detached:?}"
+    );
+    for (table, expected) in [
+        ("ended", 0.0),
+        ("none", 0.0),
+        ("later", 0.0),
+        ("by_range", 0.0),
+        ("open_end", f64::INFINITY),
+        ("with_default", f64::INFINITY),
+    ] {
+        let found = sample(&samples, metric, &format!("table_name=\"{table}\""))?;
+        assert_eq!(found, Some(expected), "{table}");
+    }
+    assert_eq!(samples[metric].len(), 11, "{:?}", samples[metric]);
+    ensure!(
+        !exporter.log().contains("level=error"),
+        "{}",
+        exporter.log()
+    );
+    println!("11 tables, each with the time for which new rows have a partition");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
-//! Every SQL block of the README, and after it of each document in docs/, runs
-//! in order, as a reader would paste them into psql. A README whose functions
-//! don't exist, or whose third example needs a table that no example creates, has
-//! been shipped often enough.
+//! The SQL blocks of the README and of each document in docs/ run in order, as a reader
+//! would paste them into psql: each page in an empty database, and all of them in one. A
+//! README whose functions don't exist, or whose third example needs a table that no example
+//! creates, has been shipped often enough.
 
 mod screens;
 mod uninstalling;
@@ -19,16 +19,17 @@ use snowflake_tests::query::number;
 
 use crate::support::column;
 
-/// The documents in docs/, by name.
-fn documents() -> Result<Vec<String>> {
+/// The pages, by their paths: the README, and after it the documents in docs/.
+fn pages() -> Result<Vec<String>> {
     let mut documents = Vec::new();
     for entry in std::fs::read_dir(document::root().join("docs")).context("reading docs/")? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if name.ends_with(".md") {
-            documents.push(name);
+            documents.push(format!("docs/{name}"));
         }
     }
     documents.sort();
+    documents.insert(0, "README.md".to_owned());
     Ok(documents)
 }
 
@@ -95,23 +96,12 @@ fn the_reference_lists_the_objects_of_the_extension() -> Result<()> {
     Ok(())
 }
 
-/// Runs every SQL block in the database `readme` of a server that is configured as the
-/// README says. Returns the server, and the numbers of the README's blocks and the others.
-fn with_everything_the_documents_create() -> Result<(Cluster, usize, usize)> {
-    let blocks = document::blocks(&document::read("README.md")?);
-    let sql: Vec<&Block> = blocks
-        .iter()
-        .filter(|block| block.language == "sql")
-        .collect();
-    ensure!(
-        sql.len() >= 3,
-        "{} sql blocks in the README: is it still there?",
-        sql.len()
-    );
-
-    // The lines that switch it on are the README's as well, where it has them.
+/// A server that is configured as the README says, without a database of the extension.
+fn as_the_readme_says() -> Result<Cluster> {
     let mut cluster = Cluster::builder().without_preload().prepare()?;
-    let switch_on = blocks.iter().find(|block| {
+    let readme = document::blocks(&document::read("README.md")?);
+    // The lines that switch it on are the README's as well, where it has them.
+    let switch_on = readme.iter().find(|block| {
         !["sql", "sh", "console", "bash"].contains(&block.language.as_str())
             && block
                 .text
@@ -126,27 +116,27 @@ fn with_everything_the_documents_create() -> Result<(Cluster, usize, usize)> {
         }
     }
     cluster.start()?;
-    cluster.connect()?.batch_execute("CREATE DATABASE readme")?;
+    Ok(cluster)
+}
 
+/// Runs the SQL blocks of pages in their order, in a new database. Returns their number.
+fn run_in_a_new_database(cluster: &Cluster, database: &str, pages: &[String]) -> Result<usize> {
+    cluster
+        .connect()?
+        .batch_execute(&format!("CREATE DATABASE {database} TEMPLATE template0"))?;
     let mut script = String::new();
-    let mut add = |document: &str, block: &Block| {
-        let Block { line, text, .. } = block;
-        let _ = writeln!(script, "\\echo {document} line {line}\n{text}");
-    };
-    for block in &sql {
-        add("README.md", block);
-    }
-    let mut more = 0;
-    for name in documents()? {
-        for block in document::blocks(&document::read(&format!("docs/{name}"))?) {
-            if block.language == "sql" {
-                add(&name, &block);
-                more += 1;
-            }
+    let mut count = 0;
+    for page in pages {
+        for Block { line, text, .. } in document::blocks(&document::read(page)?)
+            .iter()
+            .filter(|block| block.language == "sql")
+        {
+            let _ = writeln!(script, "\\echo {page} line {line}\n{text}");
+            count += 1;
         }
     }
     let mut psql = cluster
-        .client_command("psql", "readme")
+        .client_command("psql", database)
         .args(["-X", "-v", "ON_ERROR_STOP=1", "-f", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -165,13 +155,41 @@ fn with_everything_the_documents_create() -> Result<(Cluster, usize, usize)> {
         "a block fails; it is the last of these:\n{shown}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    Ok((cluster, sql.len(), more))
+    Ok(count)
 }
 
+/// All pages in the database `readme`, as a reader runs them who comes from the README.
+fn with_everything_the_documents_create() -> Result<Cluster> {
+    let cluster = as_the_readme_says()?;
+    run_in_a_new_database(&cluster, "readme", &pages()?)?;
+    Ok(cluster)
+}
+
+/// A reader may begin at any page: its database has no extension and no table of another
+/// page.
 #[test]
-fn every_sql_block_of_the_documents_runs() -> Result<()> {
-    let (_cluster, readme, more) = with_everything_the_documents_create()?;
-    println!("documents: {readme} sql blocks of the README and {more} of docs/, all run");
+fn every_sql_block_of_a_page_runs_in_an_empty_database() -> Result<()> {
+    let cluster = as_the_readme_says()?;
+    let mut counts = Vec::new();
+    for (number, page) in pages()?.into_iter().enumerate() {
+        let count = run_in_a_new_database(
+            &cluster,
+            &format!("page_{number}"),
+            std::slice::from_ref(&page),
+        )
+        .with_context(|| format!("{page}, in an empty database"))?;
+        counts.push((page, count));
+    }
+    for (page, count) in &counts {
+        println!("documents: {count:>2} sql blocks of {page}, all run in an empty database");
+    }
+    let readme = counts.first().map_or(0, |(_, count)| *count);
+    ensure!(
+        readme >= 3,
+        "{readme} sql blocks in the README: is it still there?"
+    );
+    let all: usize = counts.iter().map(|(_, count)| count).sum();
+    println!("documents: {all} sql blocks of {} pages", counts.len());
     Ok(())
 }
 

@@ -223,7 +223,7 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
     let layouts =
         "SELECT count(*) || ' ' || count(DISTINCT layout) FROM snowflake_internal.accepted_layout";
     assert_eq!(value(&mut app, layouts)?, "1 1", "{what}");
-    let origins = "SELECT string_agg(target::text || ' ' || kind, ', ' ORDER BY target::text COLLATE \"C\") FROM snowflake_migrate_internal.origins";
+    let origins = "SELECT string_agg(target::text || ' ' || kind, ', ' ORDER BY target::text COLLATE \"C\") FROM snowflake_migrate_internal.visible_origins()";
     assert_eq!(
         value(&mut app, origins)?,
         "store.\"It's \"\"here\" serial, under_way serial, was_identity identity always, was_serial serial",
@@ -423,7 +423,7 @@ fn records_that_cannot_be_restored_are_reported() -> Result<()> {
     app.batch_execute("CREATE TABLE was_serial (id bigint)")?;
     let mut owner = target.connect_to("shop")?;
     owner.batch_execute("ALTER TABLE was_serial OWNER TO stranger")?;
-    let records = "SELECT string_agg(o::text, ';' ORDER BY o::text) FROM snowflake_migrate_internal.origins AS o";
+    let records = "SELECT string_agg(o::text, ';' ORDER BY o::text) FROM snowflake_migrate_internal.visible_origins() AS o";
     let before = value(&mut app, records)?;
     let rows = source.dump(
         "shop",
@@ -493,16 +493,16 @@ fn ids_continue_above_rows_restored_into_a_database_in_use() -> Result<()> {
     Ok(())
 }
 
-/// What only the tool knows may be lost; the first IDs, the audit and new IDs are not:
+/// What only the tool knows may be lost; boundaries, the audit and new IDs are not:
 /// whether it was dropped before the dump, or its files are missing where the dump is
 /// restored. By the owner of the database, who is no superuser.
 #[test]
-fn first_ids_are_restored_without_the_tool() -> Result<()> {
-    const FIRST_IDS: &str =
-        "SELECT string_agg(f::text, ';' ORDER BY f::text) FROM snowflake_internal.first_ids AS f";
+fn boundaries_are_restored_without_the_tool() -> Result<()> {
+    const BOUNDARIES: &str = "SELECT concat_ws(' ', snowflake_id_boundary('was_serial'), snowflake_id_boundary('was_identity'),
+        snowflake_id_boundary('store.\"It''s \"\"here\"'), snowflake_id_boundary('orders'))";
     let source = source()?;
     let mut app = fill(&source)?;
-    let first_ids = value(&mut app, FIRST_IDS)?;
+    let boundaries = value(&mut app, BOUNDARIES)?;
     let highest = number(&mut app, "SELECT max(id) FROM was_serial")?;
     let with = source.dump("shop", &["--username=app", "-Fc"])?;
     // An online migration under way keeps the tool.
@@ -555,12 +555,8 @@ fn first_ids_are_restored_without_the_tool() -> Result<()> {
             number(&mut restored, "SELECT max(id) FROM was_serial")?,
             highest
         );
-        let kept = value(&mut restored, FIRST_IDS)?;
-        ensure!(
-            kept.contains("was_serial") && kept.split(';').count() >= 3,
-            "{first_ids} became {kept}"
-        );
-        let old = "SELECT count(*) FROM was_serial WHERE id < snowflake_first_id('was_serial')";
+        assert_eq!(value(&mut restored, BOUNDARIES)?, boundaries);
+        let old = "SELECT count(*) FROM was_serial WHERE id < snowflake_id_boundary('was_serial')";
         assert_eq!(number(&mut restored, old)?, 10);
         let findings = value(
             &mut restored,
@@ -583,22 +579,137 @@ fn first_ids_are_restored_without_the_tool() -> Result<()> {
     Ok(())
 }
 
-/// A role that may not read the records gets an error, not a dump without them.
-/// A role that owns neither the database nor the extension restores nothing.
+/// What each role's dump has, with each option that leaves something out, and what of it a
+/// restore by the owner of the database brings. The records are those of the tables whose
+/// owner the role is; `reader` and the owner of the database have all of them.
 #[test]
-fn other_roles_neither_dump_nor_restore_the_records() -> Result<()> {
+fn each_role_dumps_what_it_may_see() -> Result<()> {
+    const ROWS: i64 = 20;
+    /// Options, whether the dump creates the extensions, and whether it has rows, the mark,
+    /// and origins.
+    const OPTIONS: [(&[&str], [bool; 4]); 7] = [
+        (&[], [true; 4]),
+        (&["--schema-only"], [true, false, false, false]),
+        (&["--data-only"], [false, true, true, true]),
+        (&["--table=own.*"], [false, true, false, false]),
+        (&["--schema=own"], [false, true, false, false]),
+        (
+            &["--exclude-schema=snowflake_internal"],
+            [true, true, false, true],
+        ),
+        (
+            &["--exclude-table-data=snowflake_internal.*"],
+            [true, true, false, true],
+        ),
+    ];
+    const EXTENSIONS: &str = "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate";
     let source = source()?;
-    let mut app = fill(&source)?;
-    app.batch_execute(
-        "CREATE SCHEMA own AUTHORIZATION shop; GRANT SELECT ON ALL TABLES IN SCHEMA public TO shop; GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO shop",
-    )?;
-    let refused = source.dump("shop", &["--username=shop", "--data-only"]);
-    let said = refused.err().context("a role without rights dumped")?;
-    assert!(
-        said.to_string()
-            .contains("permission denied for table first_ids"),
-        "{said}"
-    );
+    let mut admin = source.connect()?;
+    admin.batch_execute("CREATE DATABASE matrix OWNER app")?;
+    let mut app = source.connect_as("app", "matrix")?;
+    app.batch_execute(EXTENSIONS)?;
+    app.batch_execute("CREATE SCHEMA own AUTHORIZATION shop")?;
+    let tables = |name: &str| {
+        format!(
+            "CREATE TABLE {name} (id serial PRIMARY KEY, n int); INSERT INTO {name} (n) SELECT 1 FROM generate_series(1, 10);
+             CALL snowflake_migrate.run('{name}'); INSERT INTO {name} (n) SELECT 1 FROM generate_series(11, {ROWS})"
+        )
+    };
+    app.batch_execute(&format!(
+        "{}; GRANT SELECT ON own.t, own.t_id_seq TO shop",
+        tables("own.t")
+    ))?;
+    let mut shop = source.connect_as("shop", "matrix")?;
+    shop.batch_execute(&tables("own.of_shop"))?;
+    let mark = number(&mut app, "SELECT last_value FROM snowflake_internal.mark")?;
+    let boundary = number(&mut app, "SELECT snowflake_id_boundary('own.of_shop')")?;
+    let target = target(1)?.start()?;
+    target.connect()?.batch_execute(ROLES)?;
+    println!("dumps: role | option | rc | rows | mark | boundaries | origins");
+    for (role, all) in [
+        ("app", true),
+        ("shop", false),
+        ("postgres", true),
+        ("reader", true),
+    ] {
+        let pushed = ["app", "shop"].contains(&role);
+        for (options, [has_extensions, has_rows, has_mark, has_origins]) in OPTIONS {
+            if !tier::is_full() && !pushed {
+                continue;
+            }
+            let user = format!("--username={role}");
+            let dump = source.dump("matrix", &[&["-Fc", user.as_str()], options].concat())?;
+            target
+                .connect()?
+                .batch_execute("CREATE DATABASE part OWNER app")?;
+            let mut restored = target.connect_as("app", "part")?;
+            if !has_extensions {
+                restored.batch_execute(EXTENSIONS)?;
+            }
+            let is_data = options == ["--data-only"];
+            if is_data || options == ["--table=own.*"] {
+                restored.batch_execute("CREATE SCHEMA own AUTHORIZATION shop")?;
+            }
+            if is_data {
+                restored.batch_execute("CREATE TABLE own.t (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int); CREATE SEQUENCE own.t_id_seq")?;
+                target.connect_as("shop", "part")?.batch_execute("CREATE TABLE own.of_shop (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int); CREATE SEQUENCE own.of_shop_id_seq")?;
+            }
+            let restore: &[&str] = if options.is_empty() || is_data {
+                &["-1"]
+            } else {
+                &["--exit-on-error"]
+            };
+            let output = target.restore(&dump, "pg_restore", "app", "part", restore)?;
+            let what = format!("{role} | {} ", options.join(" "));
+            assert_eq!(errors_of(&output), Vec::<String>::new(), "{what}");
+            let rows = number(
+                &mut restored,
+                "SELECT (SELECT count(*) FROM own.t) + (SELECT count(*) FROM own.of_shop)",
+            )?;
+            let later = number(
+                &mut restored,
+                "SELECT last_value FROM snowflake_internal.mark",
+            )?;
+            let origins = number(
+                &mut restored,
+                "SELECT count(*) FROM snowflake_migrate_internal.visible_origins()",
+            )?;
+            let boundaries = number(
+                &mut restored,
+                "SELECT count(*) FROM pg_constraint WHERE conname = 'snowflake_id_boundary'",
+            )?;
+            println!(
+                "dumps: {what}| 0 | {rows} | {} | {boundaries} | {origins}",
+                later >= mark
+            );
+            assert_eq!(rows, if has_rows { 2 * ROWS } else { 0 }, "{what}");
+            assert_eq!(later >= mark, has_mark, "{what}");
+            assert_eq!(boundaries, if is_data { 0 } else { 2 }, "{what}");
+            let visible = if all { 2 } else { 1 };
+            assert_eq!(origins, if has_origins { visible } else { 0 }, "{what}");
+            // The rows without their boundary are not deleted by time.
+            let asked = "SELECT snowflake_id_boundary('own.of_shop')";
+            if is_data {
+                assert_eq!(
+                    expect_error(&mut restored, asked)?.sqlstate,
+                    "55000",
+                    "{what}"
+                );
+            } else {
+                assert_eq!(number(&mut restored, asked)?, boundary, "{what}");
+            }
+            drop(restored);
+            target.connect()?.batch_execute("DROP DATABASE part")?;
+        }
+    }
+    Ok(())
+}
+
+/// A role that owns neither the database nor the extension restores no records.
+#[test]
+fn other_roles_do_not_restore_the_mark() -> Result<()> {
+    let source = source()?;
+    fill(&source)?;
     let mut shop = source.connect_as("shop", "shop")?;
     let insert = "INSERT INTO snowflake_internal.restore (record, mark) VALUES ('mark', 1)";
     let refused = expect_error(&mut shop, insert)?;

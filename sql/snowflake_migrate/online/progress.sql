@@ -131,7 +131,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format(CASE WHEN keep_sequence
                        THEN '%s widened, with the columns that reference it; the sequence continues%s. Clients must reconnect if they have prepared statements or know the types of columns'
-                       ELSE 'new rows of %s get snowflake IDs from %s on. Clients must reconnect if they have prepared statements or know the types of columns' END,
+                       ELSE 'new rows of %s get snowflake IDs from %s on. If a column was widened, reconnect clients that have prepared statements or know the types of columns' END,
                   snowflake_migrate_internal.key_names(keys),
                   CASE WHEN keep_sequence
                        THEN (SELECT ' after ' || min(q.last_value)

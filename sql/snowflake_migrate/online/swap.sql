@@ -446,6 +446,11 @@ BEGIN
     END IF;
     PERFORM snowflake_migrate_internal.drop_dependents(dependents);
     PERFORM snowflake_migrate_internal.run_all(altered, statements, roles, search_path);
+    IF NOT keep_sequence THEN
+        PERFORM snowflake_internal.run(s.relation, s.statement)
+        FROM unnest(keys) AS key
+        CROSS JOIN LATERAL snowflake_migrate_internal.boundary_statements(snowflake_migrate_internal.origin(key.target, key.column_name)) AS s;
+    END IF;
     FOR not_null IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
                k.conrelid::regclass AS relation, snowflake_migrate_internal.name_of(k.conrelid::regclass) AS quoted_name

@@ -236,8 +236,18 @@ AS $function$
           FROM snowflake_migrate_internal.survey(survey.schema_name) WITH ORDINALITY AS a (
               table_name, column_name, data_type, percent_used, limited_by, row_estimate, tables_rewritten, bytes_rewritten, window_way, online_way,
               window_obstacles, online_obstacles, findings, place)
-          CROSS JOIN LATERAL (SELECT a.window_way <> 'not possible' OR a.online_way = 'possible') AS p (is_possible)) AS s
+          CROSS JOIN LATERAL (SELECT a.window_way <> 'not possible' OR a.online_way = 'possible') AS p (is_possible)
+        UNION ALL
+          SELECT t.table_oid, k.name, 'bigint', NULL, NULL, snowflake_migrate_internal.row_estimate(t.table_oid), 0, 0, 'catalog only', 'not needed', '{}', '{}',
+                 ARRAY[format('has snowflake IDs, and older numbers without a boundary: rows cannot be deleted by time. CALL snowflake_migrate.run(%L, %L) sets it.', t.table_oid, k.name)],
+                 NULL, true, false, false
+          FROM snowflake_internal.tables_with_ids() AS t
+          JOIN pg_class AS c ON c.oid = t.table_oid
+          JOIN pg_namespace AS n ON n.oid = c.relnamespace
+          CROSS JOIN LATERAL unnest(t.column_names) AS k (name)
+          WHERE (survey.schema_name IS NULL OR n.nspname = survey.schema_name)
+            AND snowflake_migrate_internal.lacks_boundary(t.table_oid, k.name)) AS s
     ORDER BY s.is_possible DESC, s.percent_used DESC NULLS LAST, s.place
 $function$;
 COMMENT ON FUNCTION snowflake_migrate.survey(schema_name name) IS
-    'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
+    'Returns for each column with a sequence, and for those whose boundary is not set, how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';

@@ -13,7 +13,7 @@ DROP EXTENSION snowflake;
 DROP EXTENSION snowflake_migrate;
 DROP EXTENSION snowflake;
 -- What it knew of former sequences is lost, the first IDs are not.
-SELECT count(*) AS old_rows FROM orders WHERE id < snowflake_first_id('orders');
+SELECT count(*) AS old_rows FROM orders WHERE id < snowflake_id_boundary('orders');
 SELECT * FROM snowflake_audit('orders');
 CREATE EXTENSION snowflake_migrate;
 \set VERBOSITY default

@@ -11,7 +11,7 @@ class Order(models.Model):
 
 
 class BulkRow(models.Model):
-    # The key is that of DEFAULT_AUTO_FIELD.
+    # The key is that of default_auto_field in apps.py.
     note = models.TextField(unique=True)
 
     class Meta:
@@ -19,7 +19,7 @@ class BulkRow(models.Model):
 
 
 class Ticket(models.Model):
-    """Has an AutoField in the first migration."""
+    """Has an AutoField in models_before.py."""
 
     id = SnowflakeField(primary_key=True)
     note = models.TextField(unique=True)

@@ -199,7 +199,7 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
     ] {
         document::require(DOCUMENT, printed)?;
     }
-    let (mut server, ..) = with_everything_the_documents_create()?;
+    let mut server = with_everything_the_documents_create()?;
     let mut client = server.connect_to(DATABASE)?;
     let client_ref = &mut client;
     client_ref

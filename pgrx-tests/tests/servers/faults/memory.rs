@@ -138,12 +138,15 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
             "DO $$ BEGIN FOR n IN 1 .. 40 LOOP
                  EXECUTE format('CREATE TABLE a%1$s () INHERITS (a%2$s, b%2$s); CREATE TABLE b%1$s () INHERITS (a%2$s, b%2$s)', n, n - 1);
              END LOOP; END $$",
-            "SELECT public.snowflake_record_first_id('a0', 'id', 1)",
+            "SELECT public.snowflake_set_id_boundary('a0', 'id', 1)",
             "SET statement_timeout = '20s'",
         ],
     )?;
     assert_eq!(
-        number(&mut guest, "SELECT public.snowflake_first_id('b40', 'id')")?,
+        number(
+            &mut guest,
+            "SELECT public.snowflake_id_boundary('b40', 'id')"
+        )?,
         1
     );
 

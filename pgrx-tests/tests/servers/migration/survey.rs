@@ -411,6 +411,8 @@ fn distributed_tables_are_named_and_not_watched() -> Result<()> {
     )?;
     let watched = "SELECT string_agg(tgrelid::regclass::text, ' ') FROM pg_trigger WHERE tgname = 'snowflake_watch'";
     assert_eq!(value(client, watched)?, "local");
+    let not_watched = "SELECT count(*) FROM snowflake_audit_tables() WHERE finding = 'not watched'";
+    assert_eq!(value(client, not_watched)?, "0");
     Ok(())
 }
 

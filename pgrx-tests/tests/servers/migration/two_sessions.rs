@@ -26,9 +26,10 @@ const TABLES: &str = "CREATE TABLE t (id serial PRIMARY KEY, note text);
 const STATEMENT_TIMEOUT: &str = "SET statement_timeout = '90s'";
 
 /// What the session that loses is told: that the other one executes a step; what that one
-/// has changed; or that PostgreSQL's own CREATE INDEX CONCURRENTLY waits for it.
-const TOLD: [&str; 8] = [
-    "done", "55P03", "55000", "42P07", "42701", "42710", "42704", "40P01",
+/// has changed; what is not there yet, as steps are tried out of their order, too; or that
+/// PostgreSQL's own CREATE INDEX CONCURRENTLY waits for it.
+const TOLD: [&str; 9] = [
+    "done", "55P03", "55000", "42P07", "42701", "42710", "42703", "42704", "40P01",
 ];
 
 /// Executes a statement, and returns what the session was told, and how long that took.
@@ -123,7 +124,11 @@ fn two_sessions_at_a_step_are_told_at_once() -> Result<()> {
             );
             println!("two sessions: {pair}: {mine}, {others}");
             ensure!(
-                mine == "done" || others == "done" && number == other_number || mine == "55P03",
+                mine == "done"
+                    || others == "done" && number == other_number
+                    || mine == "55P03"
+                    // Both, if the deadlock of one left an index for the other to find.
+                    || [&mine, &others].contains(&&"40P01".to_owned()),
                 "{pair}: {mine}, {others}"
             );
             for answer in [mine, others] {

@@ -24,7 +24,8 @@ const FUTURE: &str = "IDs from the future";
 const NEGATIVE: &str = "negative numbers";
 const OUTSIDE: &str = "numbers outside of this server's layout";
 const NOT_EXPECTED: &str = "IDs of unexpected nodes";
-const BELOW_FIRST: &str = "IDs below first_id";
+const BELOW: &str = "numbers below the boundary";
+const NO_BOUNDARY: &str = "numbers below all IDs, and no boundary is set";
 const NOT_OWN: &str = "IDs with this server's node number that it cannot have issued";
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -107,7 +108,7 @@ fn audit_for_a_while(
             assert_clean(client, &format!("'{table}'"))?;
             assert_clean(
                 client,
-                &format!("'{table}', expected_nodes => '{{1}}', first_id => {first}"),
+                &format!("'{table}', expected_nodes => '{{1}}', boundary => {first}"),
             )?;
             audits += 2;
         }
@@ -307,19 +308,19 @@ fn old_serial_ids_are_found() -> Result<()> {
         client,
         old,
         "'t', expected_nodes => '{1}'",
-        &[found(NEGATIVE, 5, -1), found(NOT_EXPECTED, 100, 99)],
+        &[found(NEGATIVE, 5, -1), found(NO_BOUNDARY, 100, 99)],
     )?;
     expect(
         client,
         old,
-        &format!("'t', expected_nodes => '{{1}}', first_id => {}", own[0]),
-        &[found(BELOW_FIRST, 105, 99)],
+        &format!("'t', expected_nodes => '{{1}}', boundary => {}", own[0]),
+        &[found(BELOW, 105, 99)],
     )?;
     expect(
         client,
         &format!("{old}; INSERT INTO t VALUES (50), (50)"),
         &format!("'t', NULL, '{{1}}', {}", own[1]),
-        &[found(DUPLICATES, 2, 50), found(BELOW_FIRST, 108, own[0])],
+        &[found(DUPLICATES, 2, 50), found(BELOW, 108, own[0])],
     )
 }
 
@@ -362,7 +363,7 @@ fn ids_that_no_slot_of_this_server_issued_are_found() -> Result<()> {
     let values: Vec<String> = not_own.iter().map(|id| format!("({id})")).collect();
     let change = format!("INSERT INTO t VALUES {}", values.join(", "));
     expect(client, &change, "'t'", &[found(NOT_OWN, 16, highest)])?;
-    // One of them below first_id, one above, in the same slot.
+    // One of them below the boundary, one above, in the same slot.
     let free = not_own
         .iter()
         .find(|&&id| id < own[0])
@@ -372,8 +373,8 @@ fn ids_that_no_slot_of_this_server_issued_are_found() -> Result<()> {
     expect(
         client,
         &format!("INSERT INTO t VALUES ({free}), ({late})"),
-        &format!("'t', first_id => {}", own[0]),
-        &[found(BELOW_FIRST, 1, *free), found(NOT_OWN, 1, late)],
+        &format!("'t', boundary => {}", own[0]),
+        &[found(BELOW, 1, *free), found(NOT_OWN, 1, late)],
     )?;
     let later = compose(client, IN_AN_HOUR, 1)?;
     expect(
@@ -392,7 +393,7 @@ fn ids_that_no_slot_of_this_server_issued_are_found() -> Result<()> {
             "INSERT INTO t VALUES (-3), ({third}), ({hour}), (1), (1), ({0}), ({1})",
             own[5], not_own[0]
         ),
-        "'t', expected_nodes => '{1}', first_id => -10",
+        "'t', expected_nodes => '{1}', boundary => -10",
         &[
             found(DUPLICATES, 2, own[5]),
             found(FUTURE, 1, hour),
@@ -859,11 +860,11 @@ fn tables_and_columns_with_any_name_are_audited() -> Result<()> {
             "{arguments}: {rows:?}"
         );
     }
-    assert_clean(client, "'old'")?;
+    assert_eq!(audit(client, "'old'")?, [found(NO_BOUNDARY, 9, 9)]);
     assert_clean(client, "'two', 'other'")?;
     assert_eq!(
-        audit(client, "'old', first_id => 1000")?,
-        [found(BELOW_FIRST, 9, 9)]
+        audit(client, "'old', boundary => 1000")?,
+        [found(BELOW, 9, 9)]
     );
     Ok(())
 }
@@ -1054,7 +1055,7 @@ fn a_server_that_issues_no_ids_looks_for_all_but_its_own() -> Result<()> {
                 (DUPLICATES, 1),
                 (FUTURE, 1),
                 (NOT_EXPECTED, 100),
-                (BELOW_FIRST, 2)
+                (BELOW, 2)
             ],
             "{reason}"
         );
@@ -1064,9 +1065,9 @@ fn a_server_that_issues_no_ids_looks_for_all_but_its_own() -> Result<()> {
     Ok(())
 }
 
-/// The first ID of a migrated column is recorded, and is the default of `first_id`.
+/// The boundary of a migrated column is set, and is the default of `boundary`.
 #[test]
-fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
+fn old_rows_of_a_migrated_column_are_below_its_boundary() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 0)
         .start_with_migrate()?;
@@ -1075,7 +1076,7 @@ fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
     client.batch_execute(
         "CREATE TABLE orders (id serial PRIMARY KEY, n int, note text);
          INSERT INTO orders (n) SELECT n FROM generate_series(1, 50000) AS n;
-         CREATE ROLE reader LOGIN; CREATE ROLE other LOGIN; GRANT SELECT (id) ON orders TO reader; GRANT SELECT (n) ON orders TO other;
+         CREATE ROLE reader LOGIN; GRANT SELECT (id) ON orders TO reader;
          CALL snowflake_migrate.run('orders'); INSERT INTO orders (n) SELECT 1 FROM generate_series(1, 100)",
     )?;
     // They are no finding, and a large number that no integer column had is one.
@@ -1084,7 +1085,7 @@ fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
         client,
         "INSERT INTO orders (id) VALUES (snowflake_compose('2025-06-01 00:00+00', 5, 0, 0)) RETURNING id",
     )?;
-    assert_eq!(audit(client, "'orders'")?, [found(BELOW_FIRST, 1, planted)]);
+    assert_eq!(audit(client, "'orders'")?, [found(BELOW, 1, planted)]);
     client.batch_execute(&format!("DELETE FROM orders WHERE id = {planted}"))?;
     // Above the boundary, the other server is found by its number.
     let planted = number(
@@ -1103,35 +1104,15 @@ fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
         )?,
         0
     );
-    let first = "SELECT snowflake_internal.first_id_of('orders', 'id')";
-    let recorded = number(client, "SELECT first_id FROM snowflake_internal.first_ids")?;
-    assert_eq!(number(client, first)?, recorded);
-    // For roles that may read the column, and nothing else of the record.
+    // For roles that may read the column, too.
+    let boundary = "SELECT snowflake_id_boundary('orders', 'id')";
+    let set = number(client, boundary)?;
     let mut reader = cluster.connect_as("reader", "postgres")?;
-    assert_eq!(number(&mut reader, first)?, recorded);
+    assert_eq!(number(&mut reader, boundary)?, set);
     assert_clean(&mut reader, "'orders', 'id'")?;
-    let rest = "SELECT (snowflake_internal.first_id_record('orders', 'id')).last_old_id IS NULL";
-    assert_eq!(value(&mut reader, rest)?, "t");
-    let mut other = cluster.connect_as("other", "postgres")?;
-    for (role, arguments) in [
-        (&mut other, "'orders', 'id'"),
-        (&mut reader, "'orders', 'n'"),
-    ] {
-        let query = format!("SELECT snowflake_internal.first_id_of({arguments}) IS NULL");
-        assert_eq!(value(role, &query)?, "t");
-    }
-    for arguments in [
-        "'orders', 'nothing'",
-        "'orders', 'ctid'",
-        "0, 'id'",
-        "'pg_class', 'oid'",
-    ] {
-        let query = format!("SELECT snowflake_internal.first_id_of({arguments}) IS NULL");
-        assert_eq!(value(client, &query)?, "t", "{arguments}");
-    }
     // An explicit one takes precedence.
-    let explicit = audit(client, "'orders', first_id => 11")?;
-    assert_eq!(explicit[0], found(BELOW_FIRST, 10, 10));
+    let explicit = audit(client, "'orders', boundary => 11")?;
+    assert_eq!(explicit[0], found(BELOW, 10, 10));
     assert_eq!(explicit[1].0, NOT_OWN);
     Ok(())
 }

@@ -35,10 +35,9 @@ pub(super) const FUNCTIONS: [(&str, &str, &str, bool); 11] = [
 const TIME: &str = "timestamptz";
 
 /// The relations that the library looks up.
-pub(super) const RELATIONS: [(&str, &str); 8] = [
+pub(super) const RELATIONS: [(&str, &str); 7] = [
     ("snowflake", "mark"),
     ("snowflake", "accepted_layout"),
-    ("snowflake", "first_ids"),
     ("snowflake", "restore"),
     ("snowflake_migrate", "origins"),
     ("snowflake_migrate", "progress"),
@@ -59,7 +58,7 @@ const TABLES: &str = "
     CREATE VIEW safe.audited AS SELECT a.finding, a.ids FROM #.snowflake_audit('safe.t') AS a;
     CREATE TABLE safe.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
     CREATE VIEW safe.parts AS SELECT count(*) FROM #.snowflake_partition_ddl('safe.p'::regclass, timestamptz '2025-01-01', timestamptz '2025-02-01', interval '1 day') AS d;
-    CREATE VIEW safe.first AS SELECT #.snowflake_first_id('safe.m') AS id;
+    CREATE VIEW safe.first AS SELECT #.snowflake_id_boundary('safe.m') AS id;
     CREATE VIEW safe.status AS SELECT s.layout, s.node_id, s.database_layout FROM #.snowflake_status AS s;";
 
 /// Conditions on the time of an ID, with `@` for a time of this type.
@@ -103,7 +102,7 @@ const READS: [(&str, &str); 12] = [
 const CALLS: [&str; 13] = [
     "SELECT #.snowflake_nextval() > max(id) FROM safe.c",
     "SELECT id FROM safe.first",
-    "SELECT #.snowflake_first_id('safe.m'::regclass)",
+    "SELECT #.snowflake_id_boundary('safe.m'::regclass)",
     "SELECT * FROM safe.status",
     "SELECT * FROM safe.audited",
     "SELECT * FROM safe.parts",

@@ -26,7 +26,7 @@ const REFUSED: [&str; 11] = [
     "ALTER EXTENSION snowflake SET SCHEMA arms",
     "ALTER SCHEMA snowflake_internal RENAME TO away",
     "ALTER SCHEMA snowflake_migrate_internal RENAME TO away",
-    "ALTER TABLE snowflake_internal.first_ids RENAME TO away",
+    "ALTER TABLE snowflake_internal.accepted_layout RENAME TO away",
     "ALTER FUNCTION snowflake_internal.copy_nextval() RENAME TO away",
     "DROP SEQUENCE snowflake_internal.mark CASCADE",
     "CREATE SEQUENCE snowflake_internal.mark",
@@ -44,13 +44,9 @@ const DEFINITIONS: &str = "
                   CASE WHEN p.proargmodes IS NULL AND p.prokind = 'f' AND NOT p.proretset AND p.prorettype <> 'void'::regtype THEN 'NULL' END)
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace";
 
-/// The attacker may not look up names in the schema `safe`.
 const FORGED_RECORDS: &str = "
     CREATE SEQUENCE later.mark;
-    CREATE TABLE later.accepted_layout (layout text, accepted_at timestamptz); INSERT INTO later.accepted_layout VALUES ('forged', now());
-    CREATE TABLE later.first_ids (target regclass NOT NULL, column_name name NOT NULL, first_id bigint NOT NULL, is_migrated boolean NOT NULL, last_old_id bigint);
-    INSERT INTO later.first_ids SELECT c.oid, 'id', 4000000000000000000, true, NULL
-        FROM pg_class AS c WHERE c.relname = 'm' AND c.relnamespace::regnamespace::text = 'safe'";
+    CREATE TABLE later.accepted_layout (layout text, accepted_at timestamptz); INSERT INTO later.accepted_layout VALUES ('forged', now())";
 
 /// Argument types that fit the same calls.
 fn similar(types: &str) -> String {

@@ -32,7 +32,7 @@ const CALLS: [&str; 11] = [
     "SELECT * FROM public.snowflake_audit_tables()",
     "SELECT * FROM public.snowflake_partition_ddl('own.parts', '2026-03-01 00:00+00', '2026-03-04 00:00+00', '1 day', 'UTC')",
     "SELECT layout, nodes, ids_per_second FROM public.snowflake_layouts_for(4)",
-    "SELECT public.snowflake_first_id('own.parts')",
+    "SELECT public.snowflake_id_boundary('own.parts')",
 ];
 
 /// The statements of whole migrations, which are executed and rolled back.

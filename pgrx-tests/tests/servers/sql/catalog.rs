@@ -26,7 +26,6 @@ fn everything_a_person_meets_has_a_description() -> Result<()> {
                             'snowflake_migrate_internal.origins'::regclass,
                             'snowflake_migrate_internal.progress'::regclass,
                             'snowflake_migrate_internal.pace'::regclass,
-                            'snowflake_internal.first_ids'::regclass,
                             'snowflake_internal.restore'::regclass,
                             'snowflake_migrate_internal.restore'::regclass,
                             'snowflake_migrate.progress'::regclass,

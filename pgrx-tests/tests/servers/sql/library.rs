@@ -230,9 +230,10 @@ fn each_function_of_the_library_is_declared_as_it_is() -> Result<()> {
 }
 
 /// A value of each type that a function takes.
-const VALUES: [(&str, &str); 16] = [
+const VALUES: [(&str, &str); 17] = [
     ("bigint", "1"),
     ("integer", "1"),
+    ("smallint", "1"),
     ("text", "'x'"),
     ("name", "'x'"),
     ("text[]", "'{x}'"),
@@ -242,7 +243,7 @@ const VALUES: [(&str, &str); 16] = [
     ("regclass", "'pg_catalog.pg_class'"),
     ("timestamp with time zone", "'2030-01-01 00:00:00+00'"),
     ("internal", "NULL"),
-    ("snowflake_internal.first_ids", "NULL"),
+    ("pg_node_tree", "NULL"),
     ("anyelement", "'2026-01-01'"),
     ("snowflake_migrate_internal.origins", "NULL"),
     ("snowflake_migrate_internal.progress", "NULL"),

@@ -36,7 +36,7 @@ fn create_version(schema: &str, version: &str) -> String {
 
 /// The roles that reverted migrations, in the column that the next version appends.
 const REVERTED_BY: &str = "SELECT string_agg(DISTINCT coalesce(reverted_by, 'unknown'), ', ')
-    FROM snowflake_migrate_internal.origins WHERE reverted_at IS NOT NULL";
+    FROM snowflake_migrate_internal.visible_origins() WHERE reverted_at IS NOT NULL";
 
 /// A server with both versions, and the role `app`.
 fn server(next: &NextVersion) -> Result<Cluster> {
