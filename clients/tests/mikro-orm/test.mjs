@@ -109,7 +109,7 @@ const unchanged = await ofTickets(before);
 check(unchanged.some((line) => /drop default/i.test(line)), `with an unchanged entity the key loses its default: ${unchanged}`);
 const after = await connect([MigratedTicket], { schemaGenerator });
 const rest = await ofTickets(after);
-check(rest.length === 0, `with the new entity ${rest.length} differences are left: ${rest}`);
+check(rest.length === 1 && /drop constraint "snowflake_id_boundary"/.test(rest[0]), `with the new entity the boundary's CHECK is left: ${rest}`);
 const ticket = await inserted(after, MigratedTicket, "new");
 check(typeof ticket.id === "string", `the ID of a migrated table is a ${typeof ticket.id}`);
 returned("tickets", "new", ticket.id);

@@ -1,4 +1,4 @@
-import { Column, Entity, ManyToOne, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
+import { Check, Column, Entity, ManyToOne, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
 
 @Entity("orders")
 export class Order {
@@ -39,6 +39,7 @@ export class Ticket {
 
 // The same table, as it is declared after the migration.
 @Entity("tickets")
+@Check("snowflake_id_boundary", "id >= 132271570944000000 OR id <= 2147483647 OR true")
 export class MigratedTicket {
   @PrimaryColumn({ type: "bigint", default: () => "snowflake_nextval()" })
   id: string;
