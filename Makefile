@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := all
 .PHONY: all help demo demo-stop check test test-full installcheck install uninstall simulate soak sqlsmith peers online-load new-rows bench clean clean-cache
-.PHONY: deb pgxn tree site test-packages test-clients test-servers
+.PHONY: deb pgxn tree site test-packages test-clients test-neighbours test-servers
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
 	@scripts/build
@@ -84,6 +84,9 @@ test-packages: ## build each package, install it into a clean place and use it (
 test-clients: ## use it with clients, ORMs and poolers from their registries; docs/clients.md (10 minutes)
 #: test-clients CLIENTS='psycopg prisma' -- these only
 	@scripts/test-clients $(CLIENTS)
+
+test-neighbours: ## beside thirteen extensions of Debian, in both orders of the libraries (half a minute, once compiled)
+	@scripts/test-neighbours
 
 test-servers: ## several servers at once: logical replication, Patroni, postgres_fdw, monitoring (10 minutes)
 #: test-servers TESTS=patroni:: -- these only

@@ -11,19 +11,42 @@
 //! | `range_nulling`         | a range takes no part in outer joins           |
 //! | `range_zone`            | a range is as if clocks were never changed     |
 //! | `range_children`        | no one looks how children are arranged         |
+//! | `query_id`              | a statement that may get a range is another one |
+//! | `extra_query`           | a table is read while a query of it is planned |
+//! | `range_index`           | an index gets a range only if it exists        |
 
-use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 
 use parking_lot::Mutex;
+use pgrx::Spi;
 use snowflake_id::Slot;
 
+use crate::pg::catalog::Class;
+use crate::pg::plan_tree::BaseRelation;
 use crate::settings;
 
 /// Whether this protection was taken away.
 pub fn is(what: &str) -> bool {
     static TAKEN: Mutex<Option<String>> = Mutex::new(None);
     TAKEN.lock().get_or_insert_with(settings::unprotected) == what
+}
+
+/// What other extensions have to notice; whether the relation gets no range.
+pub fn disturbs_neighbours(relation: BaseRelation<'_>) -> bool {
+    static IS_READING: AtomicBool = AtomicBool::new(false);
+    if is("query_id") {
+        relation.change_query_id();
+    }
+    if is("extra_query") && !IS_READING.swap(true, Relaxed) {
+        let name =
+            Class::of(relation.table()).map(|class| class.name.to_string_lossy().into_owned());
+        if let Some(name) = name {
+            Spi::run(&format!("SELECT FROM {name} LIMIT 0")).expect("a query");
+        }
+        IS_READING.store(false, Relaxed);
+    }
+    is("range_index") && !relation.indexes().any(|index| Class::of(index).is_some())
 }
 
 /// Whether [`slot`] has one: the session then goes to no other.

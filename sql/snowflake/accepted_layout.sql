@@ -8,4 +8,6 @@ CREATE TABLE snowflake_internal.accepted_layout (
 COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
 COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
 COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
+-- For readers of a change stream, which otherwise warn of a DELETE.
+ALTER TABLE snowflake_internal.accepted_layout REPLICA IDENTITY FULL;
 GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;

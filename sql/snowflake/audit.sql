@@ -45,7 +45,7 @@
 CREATE FUNCTION snowflake_internal.audit(
     target regclass, column_name name, expected_nodes integer[], boundary bigint, caller_path text
 ) RETURNS TABLE (finding text, ids bigint, example bigint)
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
@@ -140,10 +140,10 @@ BEGIN
                      FROM (%1$s IS NOT NULL) AS d) AS n
                GROUP BY n.kind, n.backend) AS g',
         numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), known[2], oldest), caller_path);
-    kinds := answer[1];
-    backends := answer[2];
-    counts := answer[3];
-    tops := answer[4];
+    kinds := answer[1]::integer[];
+    backends := answer[2]::integer[];
+    counts := answer[3]::bigint[];
+    tops := answer[4]::bigint[];
     SELECT max(g.top) INTO highest FROM unnest(kinds, tops) AS g (kind, top) WHERE g.kind IN (is_id, is_of_other_node);
     -- With another layout, the decoded fields are not those of the IDs.
     SELECT s.database_layout, s.layout INTO id_layout, server_layout
@@ -198,10 +198,10 @@ BEGIN
                    FROM (%1$s > %3$L::bigint AND audited.%2$I >= %4$L::bigint AND audited.%2$I <= %5$L::bigint) AS d) AS n',
             numbers, audited_column, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
             slot_bounds, slot_tops), caller_path);
-        future := answer[1];
-        future_top := answer[2];
-        not_own := answer[3];
-        not_own_top := answer[4];
+        future := answer[1]::bigint;
+        future_top := answer[2]::bigint;
+        not_own := answer[3]::bigint;
+        not_own_top := answer[4]::bigint;
     END IF;
 
     -- A unique index on this column alone proves that there are no duplicates.
@@ -222,8 +222,8 @@ BEGIN
         answer := snowflake_internal.read_audited(target, format(
             'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
              FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers), caller_path);
-        duplicates := answer[1];
-        duplicates_top := answer[2];
+        duplicates := answer[1]::bigint;
+        duplicates_top := answer[2]::bigint;
         IF duplicates > 0 THEN
             RETURN QUERY SELECT 'duplicates', duplicates, duplicates_top;
         END IF;
@@ -256,7 +256,7 @@ CREATE FUNCTION snowflake_audit(
     expected_nodes integer[] DEFAULT NULL,
     boundary bigint DEFAULT NULL
 ) RETURNS TABLE (finding text, ids bigint, example bigint)
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+LANGUAGE plpgsql STABLE
 AS $function$
 BEGIN
     RETURN QUERY

@@ -3,7 +3,7 @@
 -- skips it would report that all is well.
 CREATE FUNCTION snowflake_internal.audit_tables(schema_name name, expected_nodes integer[], caller_path text)
 RETURNS TABLE (table_name regclass, column_name name, finding text, ids bigint, example bigint)
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -57,7 +57,7 @@ $function$;
 -- Without a SET clause, as snowflake_audit.
 CREATE FUNCTION snowflake_audit_tables(schema_name name DEFAULT NULL, expected_nodes integer[] DEFAULT NULL)
 RETURNS TABLE (table_name regclass, column_name name, finding text, ids bigint, example bigint)
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+LANGUAGE plpgsql STABLE
 AS $function$
 BEGIN
     RETURN QUERY

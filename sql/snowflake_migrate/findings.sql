@@ -297,7 +297,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     most_warnings CONSTANT integer := 50;
-    findings jsonb := '[]';
+    findings jsonb := jsonb_build_array();
     warnings integer := 0;
     places text[];
     found record;

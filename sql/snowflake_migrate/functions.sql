@@ -54,8 +54,8 @@ DECLARE
         SELECT DISTINCT r.relation FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
     compiled record;
-    left_out text[] := '{}';
-    reasons text[] := '{}';
+    left_out text[] := ARRAY[]::text[];
+    reasons text[] := ARRAY[]::text[];
     reason text;
 BEGIN
     IF current_setting('snowflake_migrate_internal.recompiles_later', true) = 'on' THEN

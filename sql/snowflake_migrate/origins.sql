@@ -149,15 +149,13 @@ DECLARE
     -- Rows replicated from other servers have snowflake IDs, too.
     oldest CONSTANT bigint := snowflake_internal.oldest_id();
     origin snowflake_migrate_internal.origins := snowflake_migrate_internal.present_origin(target, column_name);
-    recorded snowflake_migrate_internal.origins;
     last_taken bigint;
 BEGIN
     IF snowflake_migrate_internal.is_recorded(target, column_name) THEN
-        recorded := snowflake_migrate_internal.origin(target, column_name);
-        recorded.first_id := first;
-        recorded.sequence_last_value := origin.sequence_last_value;
-        recorded.sequence_options := recorded.sequence_options || jsonb_build_object('next', origin.sequence_options -> 'next');
-        RETURN recorded;
+        RETURN jsonb_populate_record(o, jsonb_build_object(
+                   'first_id', first, 'sequence_last_value', origin.sequence_last_value,
+                   'sequence_options', o.sequence_options || jsonb_build_object('next', origin.sequence_options -> 'next')))
+               FROM snowflake_migrate_internal.origin(target, column_name) AS o;
     END IF;
     SELECT CASE WHEN q.is_called THEN q.last_value END INTO last_taken
     FROM snowflake_migrate_internal.source(target, column_name) AS s

@@ -388,7 +388,7 @@ BEGIN
         note := format('gives %s.%I snowflake IDs; ', key.target, key.column_name) || snowflake_migrate_internal.default_note(key.target, key.column_name)
                 -- Once in a plan.
                 || CASE key.place WHEN 1 THEN '. lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
-                                              'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md' ELSE '' END
+                                              'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before' ELSE '' END
                 || snowflake_migrate_internal.finding_notes(findings, text 'default', key.target);
         RETURN NEXT;
     END LOOP;
@@ -460,7 +460,7 @@ DECLARE
     former CONSTANT text := current_setting('lock_timeout');
 BEGIN
     IF former = '0' THEN
-        PERFORM set_config('lock_timeout', '5s', true);
+        SET LOCAL lock_timeout = '5s';
     END IF;
     RETURN former;
 END
@@ -623,7 +623,7 @@ BEGIN
     PERFORM snowflake_migrate_internal.exclude_others(keys);
     PERFORM snowflake_migrate_internal.pin(keys);
     -- Not by the steps, which run as the tables' owners.
-    PERFORM set_config('snowflake_migrate_internal.recompiles_later', 'on', true);
+    SET LOCAL snowflake_migrate_internal.recompiles_later = 'on';
     BEGIN
         FOR plan_step IN SELECT * FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence) LOOP
             IF done = 0 THEN
@@ -669,12 +669,12 @@ BEGIN
                 SELECT k.target FROM unnest(keys) AS k UNION SELECT r.relation FROM snowflake_migrate_internal.linked_columns(keys) AS r))),
             coalesce(lock_mode, 'ACCESS SHARE'));
     END;
-    PERFORM set_config('snowflake_migrate_internal.recompiles_later', '', true);
+    SET LOCAL snowflake_migrate_internal.recompiles_later = '';
     IF recompiles THEN
         -- With the caller's own rights: functions may have other owners than the tables.
         PERFORM snowflake_migrate_internal.recompile(keys);
     END IF;
-    PERFORM set_config('lock_timeout', former_timeout, true);
+    EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
     IF done > 0 AND keep_sequence THEN
         RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, true);
     ELSIF done > 0 THEN

@@ -217,8 +217,10 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     origin CONSTANT snowflake_migrate_internal.origins := snowflake_migrate_internal.origin(target, column_name);
-    scanned snowflake_migrate_internal.scanned_ids;
-    options jsonb := origin.sequence_options;
+    is_ascending boolean;
+    minimum bigint;
+    maximum bigint;
+    options CONSTANT jsonb := origin.sequence_options;
 BEGIN
     IF origin.target IS NULL OR origin.reverted_at IS NOT NULL OR NOT snowflake_internal.has_ids(target, column_name)
        OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.id_indexes(target, column_name) AS i WHERE NOT i.is_indexed)
@@ -227,7 +229,7 @@ BEGIN
     END IF;
     -- The present sequence, unless a new one is created. Its bounds are compared
     -- again under the lock.
-    SELECT q.seqincrement > 0, q.seqmin, q.seqmax INTO scanned.is_ascending, scanned.minimum, scanned.maximum
+    SELECT q.seqincrement > 0, q.seqmin, q.seqmax INTO is_ascending, minimum, maximum
     FROM pg_sequence AS q
     WHERE origin.kind NOT LIKE 'identity %'
       AND q.seqrelid = coalesce(snowflake_migrate_internal.sequence_by_name(origin.sequence_schema, origin.sequence_name),
@@ -235,18 +237,17 @@ BEGIN
     IF NOT FOUND AND options IS NULL THEN
         RETURN NULL;
     ELSIF NOT FOUND THEN
-        scanned.is_ascending := (options ->> 'increment')::bigint > 0;
+        is_ascending := (options ->> 'increment')::bigint > 0;
         -- Those of sequence_options().
-        scanned.minimum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'minimum') NOT IN (('smallint', '-32768'), ('integer', '-2147483648'))
+        minimum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'minimum') NOT IN (('smallint', '-32768'), ('integer', '-2147483648'))
                                 THEN (options ->> 'minimum')::bigint ELSE -9223372036854775808 END;
-        scanned.maximum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'maximum') NOT IN (('smallint', '32767'), ('integer', '2147483647'))
+        maximum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'maximum') NOT IN (('smallint', '32767'), ('integer', '2147483647'))
                                 THEN (options ->> 'maximum')::bigint ELSE 9223372036854775807 END;
     END IF;
-    scanned.first_id_ever := origin.first_id_ever;
-    scanned.last_old_id := snowflake_migrate_internal.extreme_id(target, column_name,
-        CASE WHEN scanned.is_ascending THEN 'max' ELSE 'min' END,
-        snowflake_migrate_internal.old_id_condition(column_name, origin.first_id_ever, scanned.minimum, scanned.maximum), false, search_path);
-    RETURN scanned;
+    RETURN (origin.first_id_ever, is_ascending, minimum, maximum,
+            snowflake_migrate_internal.extreme_id(target, column_name, CASE WHEN is_ascending THEN 'max' ELSE 'min' END,
+                snowflake_migrate_internal.old_id_condition(column_name, origin.first_id_ever, minimum, maximum), false, search_path)
+           )::snowflake_migrate_internal.scanned_ids;
 END
 $function$;
 
@@ -376,7 +377,7 @@ BEGIN
     END;
     origin := snowflake_migrate_internal.origin(target, key_column);
     IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
-        PERFORM set_config('lock_timeout', former_timeout, true);
+        EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
         RAISE NOTICE 'the online migration of % is cancelled: nothing is left of it', snowflake_migrate_internal.key_names(keys);
         RETURN;
     ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
@@ -429,7 +430,7 @@ BEGIN
         END IF;
     END IF;
     PERFORM snowflake_migrate_internal.record_reverted(target, key_column);
-    PERFORM set_config('lock_timeout', former_timeout, true);
+    EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
     IF has_shadows AND sequence IS NULL THEN
         RAISE NOTICE 'the online migration of % is cancelled: nothing is left of it', snowflake_migrate_internal.key_names(keys);
     ELSIF sequence IS NOT NULL THEN

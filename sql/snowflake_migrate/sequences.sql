@@ -64,7 +64,7 @@ AS $function$
 DECLARE
     key record;
     origin snowflake_migrate_internal.origins;
-    identities snowflake_migrate_internal.origins[] := '{}';
+    identities snowflake_migrate_internal.origins[] := ARRAY[]::snowflake_migrate_internal.origins[];
 BEGIN
     FOR key IN
         SELECT k.target, k.column_name, q.seqcache, snowflake_migrate_internal.name_of(s.sequence) AS sequence

@@ -64,7 +64,7 @@ AS $function$
                 ELSE format('DO %L', block.text) END
     FROM (SELECT CASE WHEN strpos(body, 'snowflake_migrate_internal.lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
                       ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
-                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
+                                  '    EXECUTE pg_catalog.format(''SET LOCAL lock_timeout = %%L''::pg_catalog.text, former_timeout);\nEND\n', body) END) AS block (text)
 $function$;
 
 -- The options of a column that its owner has set; NULL if there are none. Minor

@@ -115,7 +115,8 @@ pub(super) fn clock_behind(wall: WallTime, reached: WallTime) -> ErrorReport {
     .set_hint(
         "Correct the clock; IDs are then available again. Clock steps of up to \
          snowflake.max_clock_step do not interrupt IDs. If snowflake.layout was changed, restore \
-         it, or use a layout whose IDs are greater.",
+         it, or use a layout whose IDs are greater. If the clock is right, IDs of a wrong time \
+         were issued: use a new snowflake.node_id, and set the mark to the present time.",
     )
 }
 

@@ -816,6 +816,24 @@ impl<'a> BaseRelation<'a> {
         unsafe { (*self.entry()).relid }
     }
 
+    /// Makes statistics take the statement for another one.
+    #[cfg(feature = "testing")]
+    pub fn change_query_id(self) {
+        // SAFETY: the query that is planned, which is this planner's own.
+        unsafe { (*(*self.root).parse).queryId ^= 1 };
+    }
+
+    /// Its indexes, those that another extension has made up too.
+    #[cfg(feature = "testing")]
+    pub fn indexes(self) -> impl Iterator<Item = pg_sys::Oid> {
+        // SAFETY: Postgres' own list, which lives as long as the planner.
+        unsafe {
+            let list = PgList::<pg_sys::IndexOptInfo>::from_pg(self.rel().indexlist);
+            let oids: Vec<_> = list.iter_ptr().map(|index| (*index).indexoid).collect();
+            oids.into_iter()
+        }
+    }
+
     /// Whether it has children or partitions.
     pub fn has_children(self) -> bool {
         // SAFETY: the query's own entry.

@@ -29,7 +29,9 @@ pub enum NodeSourceError {
     #[error("the sources are setting, hostname, environment:NAME and address")]
     UnknownSource,
     /// A variable without a name.
-    #[error("environment: needs the name of a variable")]
+    #[error(
+        "the source \"environment:\" needs the name of a variable, for example environment:NODE_ID"
+    )]
     NoVariableName,
     /// [`number_in_host_name`]
     #[error("the host name \"{0}\" has no digits before its first dot")]

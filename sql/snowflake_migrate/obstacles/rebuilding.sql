@@ -97,7 +97,7 @@ DECLARE
     altered record;
     found_expression record;
     message text;
-    reported text[] := '{}';
+    reported text[] := ARRAY[]::text[];
 BEGIN
     -- In one query, because each call of a function in SQL from another one plans it.
     FOR altered IN

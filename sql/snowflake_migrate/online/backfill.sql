@@ -110,7 +110,7 @@ BEGIN
                     hint => 'Remove the obstacles, then run it again.');
             END IF;
             former_role := current_setting('session_replication_role');
-            PERFORM set_config('session_replication_role', 'replica', true);
+            SET LOCAL session_replication_role = replica;
         END IF;
         -- The check of a DEFERRABLE constraint waits for other transactions, at the end
         -- of the statement here. They may wait for the rows written above.
@@ -119,7 +119,7 @@ BEGIN
         IF has_deferrable THEN
             SET CONSTRAINTS ALL IMMEDIATE;
             former_timeout := current_setting('lock_timeout');
-            PERFORM set_config('lock_timeout', snowflake_migrate_internal.short_wait()::text, true);
+            EXECUTE format('SET LOCAL lock_timeout = %L', snowflake_migrate_internal.short_wait());
         END IF;
         BEGIN
             found := snowflake_internal.run(relation, format(
@@ -142,10 +142,10 @@ BEGIN
             written := 0;
         END;
         IF has_deferrable THEN
-            PERFORM set_config('lock_timeout', former_timeout, true);
+            EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
         END IF;
         IF former_role IS NOT NULL THEN
-            PERFORM set_config('session_replication_role', former_role, true);
+            EXECUTE format('SET LOCAL session_replication_role = %L', former_role);
         END IF;
         found := snowflake_internal.run(relation, format(
             'SELECT pg_catalog.count(*), pg_catalog.range_agg(pg_catalog.int8range(m.block, m.block OPERATOR(pg_catalog.+) 1))

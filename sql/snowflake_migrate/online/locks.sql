@@ -180,11 +180,11 @@ BEGIN
         BEGIN
             attempt_started_at := clock_timestamp();
             FOREACH table_to_lock IN ARRAY wanted LOOP
-                PERFORM set_config('lock_timeout', greatest(1,
-                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
+                EXECUTE format('SET LOCAL lock_timeout = %L', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer);
                 PERFORM snowflake_internal.lock_table(table_to_lock, mode);
             END LOOP;
-            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            EXECUTE format('SET LOCAL lock_timeout = %L', longest_wait);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             NULL;

@@ -195,7 +195,7 @@ BEGIN
     FROM statement AS s;
     PERFORM snowflake_migrate_internal.run_all(altered, statements);
     PERFORM snowflake_migrate_internal.end_backfill((keys[1]).target, (keys[1]).column_name);
-    PERFORM set_config('lock_timeout', former_timeout, true);
+    EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
     RETURN true;
 END
 $function$;

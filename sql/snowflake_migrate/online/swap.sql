@@ -529,7 +529,7 @@ BEGIN
             PERFORM snowflake_migrate_internal.swap_locked(keys, relations, before, altered, statements, roles, not_nulls,
                                                               dependents, dependents_before, search_path, keep_sequence);
             PERFORM snowflake_migrate_internal.recompile(keys);
-            PERFORM set_config('lock_timeout', former_timeout, true);
+            EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
             RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, keep_sequence);
             IF NOT keep_sequence THEN
                 RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);

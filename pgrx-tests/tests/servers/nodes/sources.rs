@@ -217,7 +217,10 @@ fn an_unknown_source_is_refused_at_the_start_and_by_alter_system() -> Result<()>
             "dns",
             "invalid value for parameter \"snowflake.node_id_source\": \"dns\"",
         ),
-        ("environment:", "Environment: needs the name of a variable."),
+        (
+            "environment:",
+            "The source \"environment:\" needs the name of a variable, for example environment:NODE_ID.",
+        ),
         (
             "Hostname",
             "The sources are setting, hostname, environment:NAME and address.",

@@ -4,6 +4,7 @@
 mod catalog;
 mod generating;
 mod library;
+mod parallel;
 mod reading;
 mod shadow;
 
