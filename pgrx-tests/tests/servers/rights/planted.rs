@@ -472,15 +472,19 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     );
     // What is put together goes through the two functions that take the rights
     // of the table's owner.
-    // Not the privilege of that name, nor a trigger's EXECUTE FUNCTION.
+    // Not the privilege of that name, nor a trigger's EXECUTE FUNCTION, nor a setting of
+    // a fixed name whose value is quoted.
     let dynamic = list(
-        "l.lanname = 'plpgsql' AND regexp_replace(p.prosrc, '--[^\n]*', '', 'g')
-             ~* '(?<!'')\\mEXECUTE\\M(?!''|\\s+(FUNCTION|ON)\\M)'",
+        r"l.lanname = 'plpgsql' AND regexp_replace(regexp_replace(p.prosrc, '--[^\n]*', '', 'g'),
+                 '\mEXECUTE format\(''SET LOCAL [a-z_]+ = %L'', ', '', 'g')
+             ~* '(?<!'')\mEXECUTE\M(?!''|\s+(FUNCTION|ON)\M)'",
     )?;
-    // The install scripts call the first two. The third one prints a text that has one.
+    // The text of the first one is constant. The install scripts call the next two. The
+    // last one prints a text that has one.
     assert_eq!(
         dynamic,
         [
+            "snowflake_internal.distributed_tables()",
             "snowflake_internal.protect(regclass)",
             "snowflake_internal.revoke_default_privileges(name,name)",
             "snowflake_migrate_internal.swap_script(snowflake_migrate_internal.key[],boolean)",
