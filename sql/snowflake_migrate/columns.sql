@@ -57,6 +57,16 @@ $function$;
 CREATE FUNCTION snowflake_migrate_internal.first_id_at(at timestamp with time zone) RETURNS bigint
     STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_first_id_at_wrapper';
 
+-- What a note says of new rows and old ones.
+CREATE FUNCTION snowflake_migrate_internal.new_ids_note(keys snowflake_migrate_internal.key[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. '
+                  'Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
+                  snowflake_migrate_internal.first_id_at(now()), snowflake_migrate_internal.retention_note(keys))
+$function$;
+
 -- The function snowflake_nextval.
 CREATE FUNCTION snowflake_migrate_internal.nextval_function()
 RETURNS regprocedure LANGUAGE sql STABLE
@@ -94,6 +104,15 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('%L::snowflake_migrate_internal.key[]', array_agg(ROW(snowflake_migrate_internal.name_of(k.target), k.column_name) ORDER BY k.place))
     FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
+$function$;
+
+-- The search path of the session that runs a statement, as an argument for a
+-- function that sets its own.
+CREATE FUNCTION snowflake_migrate_internal.path_argument()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
 $function$;
 
 -- Whether this session is now, until the end of its transaction, the only one that

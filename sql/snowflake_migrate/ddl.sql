@@ -1,6 +1,6 @@
--- The statements of a plan as a script, for review. They are read from the steps
--- themselves, and from the functions that make the statements of the steps that call
--- widen() and swap(). So the script cannot differ from what is executed.
+-- The statements of a plan as a script, for review. It is made of the commands that the
+-- steps execute, and of those that widen() and swap() execute. So the script cannot
+-- differ from what is executed.
 
 -- A text as comment lines. A line break in a name must not end the comment.
 CREATE FUNCTION snowflake_migrate_internal.comment_lines(content text)
@@ -8,63 +8,6 @@ RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT rtrim(regexp_replace(regexp_replace(content, E'\\s+', ' ', 'g'), E'(.{1,110}|\\S+)(?:\\s|$)', E'-- \\1\n', 'g'), E'\n')
-$function$;
-
--- The value of a string constant as format() writes it with %L.
-CREATE FUNCTION snowflake_migrate_internal.literal_value(constant text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN trimmed.text LIKE 'E%'
-                THEN replace(replace(substr(trimmed.text, 3, length(trimmed.text) - 3), '''''', ''''), E'\\\\', E'\\')
-                ELSE replace(substr(trimmed.text, 2, length(trimmed.text) - 2), '''''', '''') END
-    FROM (SELECT ltrim(constant)) AS trimmed (text)
-$function$;
-
--- The owner of the relation that a statement names first, with its schema; NULL if
--- there is none.
-CREATE FUNCTION snowflake_migrate_internal.altered_owner(statement text)
-RETURNS oid LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT c.relowner
-    FROM regexp_match(statement, E'(?:"(?:[^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)\\.(?:"(?:[^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)') AS m (name)
-    JOIN pg_class AS c ON c.oid = to_regclass(m.name[1])
-$function$;
-
--- The code of a DO statement; any other statement as it is.
-CREATE FUNCTION snowflake_migrate_internal.block_of(statement text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN statement LIKE 'DO $do$%' THEN statement
-                WHEN statement LIKE 'DO %' THEN snowflake_migrate_internal.literal_value(substr(statement, 4))
-                ELSE statement END
-$function$;
-
--- What a step that alters tables executes: the arguments of alter() and run(), the
--- locks, and the statements written out. Checks that change nothing are left out.
-CREATE FUNCTION snowflake_migrate_internal.step_statements(statement text)
-RETURNS TABLE (place bigint, kind text, argument text, content text) LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH part AS (
-        -- Any other constant is consumed by the last alternative, whatever it contains.
-        SELECT m.place, m.found
-        FROM regexp_matches(snowflake_migrate_internal.block_of(statement),
-            E'snowflake_migrate_internal\\.(alter)\\((E?''(?:[^'']|'''')*'')::pg_catalog\\.text\\)'
-            '|snowflake_internal\\.(run)\\(E?''(?:[^'']|'''')*''::pg_catalog\\.regclass, (E?''(?:[^'']|'''')*'')::pg_catalog\\.text\\)'
-            '|snowflake_migrate_internal\\.(lock)\\((E?''(?:[^'']|'''')*'')::pg_catalog\\.regclass\\[\\], ''([A-Z ]+)''::pg_catalog\\.text\\)'
-            '|snowflake_migrate_internal\\.(restore_trigger_states)\\((E?''(?:[^'']|'''')*'')::pg_catalog\\.jsonb\\)'
-            '|snowflake_migrate_internal\\.(check_switch|copy_trigger_states|recompile)\\('
-            '|\\n    ((?:ALTER|LOCK) (?:"(?:[^"]|"")*"|[^";])*);'
-            '|(E?''(?:[^'']|'''')*'')', 'g') WITH ORDINALITY AS m (found, place)
-    )
-    SELECT p.place,
-           coalesce(p.found[1], p.found[3], p.found[5], p.found[8], p.found[10], 'alter'),
-           p.found[7],
-           coalesce(snowflake_migrate_internal.literal_value(coalesce(p.found[2], p.found[4], p.found[6], p.found[9])), p.found[11])
-    FROM part AS p WHERE p.found[12] IS NULL
 $function$;
 
 -- Sets the states of the triggers of foreign keys, as restore_trigger_states(). The
@@ -119,9 +62,9 @@ BEGIN
         FROM snowflake_migrate_internal.dependent_statements(narrow) WITH ORDINALITY AS s (phase, role, statement, identity, place)
         WHERE s.phase = 1 ORDER BY s.place;
     RETURN QUERY
-        SELECT coalesce(c.role, t.relowner), strpos(c.statement, ' SET DEFAULT ') > 0, c.statement
-        FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS s
-        CROSS JOIN LATERAL unnest(s.relations, s.statements, s.roles) WITH ORDINALITY AS c (relation, statement, role, place)
+        SELECT coalesce(c.role, t.relowner), c.kind = 'default', c.sql
+        FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence)
+            WITH ORDINALITY AS c (kind, relation, sql, columns, relations, role, place)
         JOIN pg_class AS t ON t.oid = c.relation
         ORDER BY c.place;
     -- The new constraint's name follows from that of the shadow column.
@@ -183,7 +126,7 @@ AS $function$
         FROM snowflake_migrate_internal.widening_statements(columns) WITH ORDINALITY AS w (relation, statement, place)
         JOIN pg_class AS c ON c.oid = w.relation
       UNION ALL
-        SELECT 12, row_number() OVER (ORDER BY t.statement), c.relowner, false, t.statement
+        SELECT 12, row_number() OVER (ORDER BY t.sql), c.relowner, false, t.sql
         FROM tree CROSS JOIN LATERAL snowflake_migrate_internal.statistics_targets(tree.tables) AS t
         JOIN pg_class AS c ON c.oid = t.relation
       UNION ALL
@@ -193,114 +136,94 @@ AS $function$
     SELECT c.role, c.is_own_path, c.statement FROM command AS c ORDER BY c.step, c.place
 $function$;
 
--- The statements of one step of a plan. Where the role is NULL, only a superuser may
--- execute one.
-CREATE FUNCTION snowflake_migrate_internal.step_script(keys snowflake_migrate_internal.key[], statement text, keep_sequence boolean)
-RETURNS TABLE (role oid, is_own_path boolean, content text) LANGUAGE plpgsql STABLE
+-- The statements that copy all rows: in batches of one transaction each in the plan, in one
+-- statement for each table here.
+CREATE FUNCTION snowflake_migrate_internal.copy_script(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (role oid, is_own_path boolean, content text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH copied AS MATERIALIZED (
+        SELECT s.relation, c.relowner,
+               EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(s.relation) AS t WHERE t.enabled = 'O') AS has_triggers,
+               format('UPDATE ONLY %s SET %s WHERE %s', snowflake_migrate_internal.name_of(s.relation),
+                      string_agg(format('%I = %I', s.shadow_name, s.narrow), ', ' ORDER BY s.attribute),
+                      string_agg(format('%I IS DISTINCT FROM %I', s.shadow_name, s.narrow), ' OR ' ORDER BY s.attribute)) AS text
+        FROM snowflake_migrate_internal.shadows(keys) AS s JOIN pg_class AS c ON c.oid = s.relation
+        WHERE NOT s.is_filled
+        GROUP BY s.relation, c.relowner
+    )
+    SELECT c.relowner, false, s.text
+    FROM copied AS c
+    CROSS JOIN LATERAL (VALUES (1, 'SET session_replication_role = ''replica''', c.has_triggers), (2, c.text, true),
+                               (3, 'RESET session_replication_role', c.has_triggers)) AS s (place, text, is_needed)
+    WHERE s.is_needed
+    ORDER BY c.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, c.relation::text, s.place
+$function$;
+
+-- The statements that record the sequences of keys, and set their boundaries.
+CREATE FUNCTION snowflake_migrate_internal.record_script(keys snowflake_migrate_internal.key[], with_boundary boolean)
+RETURNS TABLE (role oid, is_own_path boolean, content text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.relowner, false, s.text
+    FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
+    JOIN pg_class AS c ON c.oid = k.target
+    CROSS JOIN LATERAL (
+        SELECT 0 AS place, format('SELECT snowflake_migrate_internal.record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                                  snowflake_migrate_internal.name_of(k.target), k.column_name) AS text
+      UNION ALL
+        SELECT b.place, b.statement
+        FROM snowflake_migrate_internal.boundary_statements(snowflake_migrate_internal.origin_to_record(k.target, k.column_name))
+            WITH ORDINALITY AS b (relation, statement, place)
+        WHERE with_boundary) AS s
+    ORDER BY k.place, s.place
+$function$;
+
+-- LOCK TABLE for the tables of a command, if they have one owner: no part of the script can
+-- lock the tables of several.
+CREATE FUNCTION snowflake_migrate_internal.lock_script(relations regclass[], mode text)
+RETURNS TABLE (role oid, is_own_path boolean, content text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT min(c.relowner::text)::oid, false,
+           format('LOCK TABLE %s IN %s MODE', string_agg('ONLY ' || l.name, ', ' ORDER BY l.name COLLATE "C"), mode)
+    FROM unnest(relations) AS r (relation)
+    JOIN pg_class AS c ON c.oid = r.relation
+    CROSS JOIN LATERAL snowflake_migrate_internal.name_of(r.relation) AS l (name)
+    HAVING count(DISTINCT c.relowner) = 1
+$function$;
+
+-- The statements of a command. Those that change nothing are left out. Where the role is
+-- NULL, only a superuser may execute one.
+CREATE FUNCTION snowflake_migrate_internal.command_script(
+    command snowflake_migrate_internal.command, keys snowflake_migrate_internal.key[], keep_sequence boolean
+) RETURNS TABLE (role oid, is_own_path boolean, content text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    block CONSTANT text := snowflake_migrate_internal.block_of(statement);
-    first_owner CONSTANT oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = (keys[1]).target);
-    part record;
-    copied record;
-    key record;
+    owner CONSTANT oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = command.relation);
 BEGIN
-    IF strpos(statement, 'snowflake_migrate_internal.swap(') > 0 THEN
-        RETURN QUERY SELECT c.relowner, false, format('SELECT snowflake_migrate_internal.record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
-                                                      snowflake_migrate_internal.name_of(k.target), k.column_name)
-                     FROM unnest(keys) AS k JOIN pg_class AS c ON c.oid = k.target WHERE NOT keep_sequence;
-        RETURN QUERY SELECT s.role, s.is_own_path, s.statement FROM snowflake_migrate_internal.swap_script(keys, keep_sequence) AS s;
-        RETURN;
-    ELSIF strpos(statement, 'SELECT snowflake_migrate_internal.widen(') = 1 THEN
-        RETURN QUERY SELECT s.role, s.is_own_path, s.statement
-                     FROM snowflake_migrate_internal.dependent_groups(keys) AS g
-                     CROSS JOIN LATERAL snowflake_migrate_internal.widen_script(g.columns) AS s
-                     WHERE strpos(step_script.statement, format('.widen(%s, ', snowflake_migrate_internal.key_arguments(g.columns))) > 0;
-        RETURN;
-    ELSIF strpos(statement, 'SELECT snowflake_migrate_internal.widen_sequence(') = 1 THEN
-        RETURN QUERY SELECT c.relowner, true, snowflake_migrate_internal.sequence_widening(n.sequence)
-                     FROM snowflake_migrate_internal.narrow_sequences(keys) AS n JOIN pg_class AS c ON c.oid = n.relation
-                     WHERE strpos(statement, format('(%L::pg_catalog.regclass, %L::pg_catalog.name)',
-                                                    snowflake_migrate_internal.name_of(n.relation), n.column_name)) > 0;
-        RETURN;
-    ELSIF strpos(statement, 'SELECT snowflake_migrate_internal.record_origin(') = 1 THEN
-        RETURN QUERY SELECT snowflake_migrate_internal.altered_owner(substr(statement, strpos(statement, '('))), false, statement;
-        RETURN;
-    ELSIF strpos(statement, 'CALL ') = 1 THEN
-        -- In batches of one transaction each; here in one statement for each table.
-        FOR copied IN
-            SELECT s.relation, c.relowner,
-                   EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(s.relation) AS t WHERE t.enabled = 'O') AS has_triggers,
-                   format('UPDATE ONLY %s SET %s WHERE %s', snowflake_migrate_internal.name_of(s.relation),
-                          string_agg(format('%I = %I', s.shadow_name, s.narrow), ', ' ORDER BY s.attribute),
-                          string_agg(format('%I IS DISTINCT FROM %I', s.shadow_name, s.narrow), ' OR ' ORDER BY s.attribute)) AS text
-            FROM snowflake_migrate_internal.shadows(keys) AS s JOIN pg_class AS c ON c.oid = s.relation
-            WHERE NOT s.is_filled
-            GROUP BY s.relation, c.relowner
-            ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text
-        LOOP
-            is_own_path := false;
-            role := copied.relowner;
-            IF copied.has_triggers THEN
-                content := 'SET session_replication_role = ''replica''';
-                RETURN NEXT;
-            END IF;
-            content := copied.text;
-            RETURN NEXT;
-            IF copied.has_triggers THEN
-                content := 'RESET session_replication_role';
-                RETURN NEXT;
-            END IF;
-        END LOOP;
-        RETURN;
-    ELSIF statement !~ '^(DO|SELECT) ' THEN
-        RETURN QUERY SELECT coalesce(snowflake_migrate_internal.altered_owner(statement), first_owner), false, statement;
-        RETURN;
-    END IF;
-    FOR part IN SELECT p.* FROM snowflake_migrate_internal.step_statements(statement) AS p ORDER BY p.place LOOP
-        is_own_path := false;
-        IF part.kind = 'lock' THEN
-            content := format('LOCK TABLE %s IN %s MODE', (SELECT string_agg('ONLY ' || l.name, ', ' ORDER BY l.name COLLATE "C")
-                                                           FROM unnest(part.content::text[]) AS l (name)), part.argument);
-            -- No part of the script can lock the tables of several owners.
-            role := (SELECT CASE count(DISTINCT c.relowner) WHEN 1 THEN min(c.relowner::text)::oid END
-                     FROM unnest(part.content::regclass[]) AS l (relation) JOIN pg_class AS c ON c.oid = l.relation);
-            IF role IS NOT NULL THEN
-                RETURN NEXT;
-            END IF;
-        ELSIF part.kind IN ('alter', 'run') THEN
-            role := coalesce(snowflake_migrate_internal.altered_owner(part.content), first_owner);
-            content := part.content;
-            RETURN NEXT;
-        ELSIF part.kind = 'check_switch' THEN
-            FOR key IN
-                SELECT k.target, k.column_name, c.relowner
-                FROM unnest(keys) AS k JOIN pg_class AS c ON c.oid = k.target
-                WHERE strpos(block, format('check_switch(%L::pg_catalog.regclass, %L::pg_catalog.name', snowflake_migrate_internal.name_of(k.target), k.column_name)) > 0
-            LOOP
-                role := key.relowner;
-                content := format('SELECT snowflake_migrate_internal.record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
-                                  snowflake_migrate_internal.name_of(key.target), key.column_name);
-                RETURN NEXT;
-                RETURN QUERY SELECT key.relowner, false, s.statement
-                             FROM snowflake_migrate_internal.boundary_statements(snowflake_migrate_internal.origin_to_record(key.target, key.column_name)) AS s;
-            END LOOP;
-        ELSIF part.kind = 'restore_trigger_states' THEN
-            RETURN QUERY SELECT NULL::oid, true, t.statement
-                         FROM snowflake_migrate_internal.trigger_state_statements(part.content::jsonb) AS t ORDER BY t.place;
-        ELSIF part.kind = 'copy_trigger_states' THEN
-            RETURN QUERY SELECT NULL::oid, true, t.statement
-                         FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
-                         CROSS JOIN LATERAL snowflake_migrate_internal.trigger_state_statements((
-                             SELECT jsonb_agg(e || jsonb_build_object('foreign_key', f.shadow_name) ORDER BY s.place)
-                             FROM jsonb_array_elements(snowflake_migrate_internal.trigger_states(ARRAY[f.relation])) WITH ORDINALITY AS s (e, place)
-                             WHERE e ->> 'foreign_key' = f.name AND (e ->> 'table')::oid = f.relation)) AS t
-                         WHERE strpos(block, format('copy_trigger_states(%L::pg_catalog.regclass, %L::pg_catalog.name',
-                                                        snowflake_migrate_internal.name_of(f.relation), f.name)) > 0
-                         ORDER BY t.place;
-        END IF;
-    END LOOP;
+    CASE command.kind
+        WHEN 'alter', 'run', 'plain' THEN RETURN QUERY SELECT owner, false, command.sql;
+        WHEN 'widen sequence' THEN RETURN QUERY SELECT owner, true, command.sql;
+        WHEN 'lock' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.lock_script(command.relations, command.sql) AS s;
+        WHEN 'copy' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.copy_script(keys) AS s;
+        WHEN 'record', 'switch' THEN
+            RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.record_script(
+                ARRAY[(command.relation, command.columns[1])::snowflake_migrate_internal.key], command.kind = 'switch') AS s;
+        WHEN 'states' THEN
+            RETURN QUERY SELECT NULL::oid, true, s.statement
+                         FROM snowflake_migrate_internal.trigger_state_statements(command.sql::jsonb) AS s ORDER BY s.place;
+        WHEN 'copy states' THEN
+            RETURN QUERY SELECT NULL::oid, true, s.statement
+                         FROM snowflake_migrate_internal.trigger_state_statements(
+                             snowflake_migrate_internal.copied_states(command.relation, command.columns[1], command.columns[2])) AS s ORDER BY s.place;
+        WHEN 'widen' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.widen_script(keys) AS s;
+        WHEN 'swap', 'swap, keep' THEN
+            RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.record_script(keys, false) AS s WHERE NOT keep_sequence;
+            RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.swap_script(keys, keep_sequence) AS s;
+        WHEN 'call', 'recompile' THEN NULL;
+    END CASE;
 END
 $function$;
 
@@ -359,17 +282,21 @@ BEGIN
     keys := CASE WHEN online THEN snowflake_migrate_internal.unfinished(keys) ELSE keys END;
     FOR command IN
         WITH step AS MATERIALIZED (
-            SELECT p.step, p.statement, p.lock_level, p.note, bool_and(p.in_transaction) OVER () AS is_one
+            SELECT p.number AS step, p.kind, p.lock_level, snowflake_migrate_internal.description_of(p) AS note, p.commands, p.keys,
+                   bool_and(p.in_transaction) OVER () AS is_one
             FROM snowflake_migrate_internal.plan(keys, online, path, keep_sequence) AS p
-            WHERE p.statement IS NOT NULL
         ), command AS MATERIALIZED (
-            SELECT p.*, CASE WHEN s.content IS NOT NULL THEN coalesce(s.role, superuser) END AS role, s.is_own_path, s.content, s.place
+            SELECT p.step, p.kind, p.lock_level, p.note, p.is_one, CASE WHEN s.content IS NOT NULL THEN coalesce(s.role, superuser) END AS role,
+                   s.is_own_path, s.content, s.place
             FROM step AS p
-            LEFT JOIN LATERAL snowflake_migrate_internal.step_script(keys, p.statement, coalesce(keep_sequence, false))
-                WITH ORDINALITY AS s (role, is_own_path, content, place) ON true
+            LEFT JOIN LATERAL (
+                SELECT s.role, s.is_own_path, s.content, row_number() OVER (ORDER BY c.place, s.place) AS place
+                FROM generate_subscripts(p.commands, 1) AS c (place)
+                CROSS JOIN LATERAL snowflake_migrate_internal.command_script(p.commands[c.place], p.keys, coalesce(keep_sequence, false))
+                    WITH ORDINALITY AS s (role, is_own_path, content, place)) AS s ON true
         )
         SELECT c.*, min(c.role) OVER () <> max(c.role) OVER () AS has_several_roles,
-               count(*) OVER (PARTITION BY c.step, c.role) > 1 AND strpos(c.statement, 'CALL ') <> 1 AS has_several
+               count(*) OVER (PARTITION BY c.step, c.role) > 1 AND c.kind <> 'copy' AS has_several
         FROM command AS c ORDER BY c.step, c.place
     LOOP
         IF step_number = 0 THEN

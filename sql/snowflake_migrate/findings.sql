@@ -29,16 +29,20 @@ AS $function$
     FROM btrim(snowflake_migrate_internal.code(quote_ident(name)), ' ') AS c (code)
 $function$;
 
--- The findings of a plan. stage is the step that breaks or changes it: 'shadow'
--- (an online plan adds the column), 'type' (the column becomes a bigint; online
--- that is the swap), 'default' (the column gets its new default). relation is the
--- table of that step; column_name is NULL where the finding is about its rows.
--- breaks_writes: INSERT or UPDATE of the table fails
+-- stage is the step that breaks or changes it: 'shadow' (an online plan adds the
+-- column), 'type' (the column becomes a bigint; online that is the swap), 'default' (the
+-- column gets its new default). relation is the table of that step; column_name is NULL
+-- where the finding is about its rows. breaks_writes: INSERT or UPDATE of the table fails
 -- afterwards, or new rows do not get snowflake IDs. called is the function that lacks
 -- a form for a bigint, where that is the finding.
+CREATE TYPE snowflake_migrate_internal.finding AS (
+    relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text, called text
+);
+COMMENT ON TYPE snowflake_migrate_internal.finding IS 'What a migration breaks or changes in code that it does not change itself';
+
+-- The findings of a plan.
 CREATE FUNCTION snowflake_migrate_internal.findings(keys snowflake_migrate_internal.key[], online boolean)
-RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text, called text)
-LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH linked AS MATERIALIZED (
@@ -292,12 +296,12 @@ $function$;
 -- error of the search does not prevent a plan. Nothing is said of columns without a
 -- foreign key when the migration is complete.
 CREATE FUNCTION snowflake_migrate_internal.warn(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean, is_pending boolean)
-RETURNS jsonb LANGUAGE plpgsql STABLE
+RETURNS snowflake_migrate_internal.finding[] LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     most_warnings CONSTANT integer := 50;
-    findings jsonb := jsonb_build_array();
+    findings snowflake_migrate_internal.finding[] := '{}';
     warnings integer := 0;
     places text[];
     found record;
@@ -307,16 +311,16 @@ BEGIN
         SELECT array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname) INTO unlinked
         FROM (SELECT DISTINCT u.relation, u.attname FROM snowflake_migrate_internal.unlinked_columns(keys) AS u WHERE is_pending) AS u;
         IF unlinked IS NOT NULL THEN
-            findings := findings || jsonb_build_object(
-                'relation', (keys[1]).target::oid, 'stage', 'default',
-                'finding', format('Seem to hold these IDs without a foreign key: %s', snowflake_migrate_internal.some_names(unlinked)));
+            findings := ARRAY[((keys[1]).target, NULL, NULL,
+                format('Seem to hold these IDs without a foreign key: %s', snowflake_migrate_internal.some_names(unlinked)),
+                NULL, false, 'default', NULL)::snowflake_migrate_internal.finding];
             RAISE WARNING '% to hold these IDs without a foreign key',
                 CASE cardinality(unlinked) WHEN 1 THEN '1 column seems' ELSE to_char(cardinality(unlinked), 'FM999,999') || ' columns seem' END
                 USING DETAIL = format('Found by names and by the columns of their tables: %s. Writes of new IDs to them will fail (22003).', snowflake_migrate_internal.some_names(unlinked)),
                       HINT = format('Before the migration, widen those that hold the IDs: SELECT * FROM snowflake_migrate.unlinked(%L) has the statements.', (keys[1]).target);
         END IF;
         FOR found IN
-            SELECT f.*, row_number() OVER same AS place,
+            SELECT f.*, f AS whole, row_number() OVER same AS place,
                    count(*) OVER (PARTITION BY f.breaks_writes, f.called, CASE WHEN f.called IS NULL THEN f END) AS places
             FROM snowflake_migrate_internal.findings(keys, online) AS f
             WHERE NOT keep_sequence OR f.stage <> 'default'
@@ -324,9 +328,7 @@ BEGIN
                             ORDER BY f.relation::text, f.stage, f.object, f.finding)
             ORDER BY f.breaks_writes DESC, f.called IS NOT NULL, f.called, f.relation::text, f.stage, f.object, f.finding
         LOOP
-            findings := findings || jsonb_build_object(
-                'relation', found.relation::oid, 'stage', found.stage,
-                'finding', format('%s %s', found.object, found.finding), 'remedy', rtrim(found.remedy, '.'));
+            findings := findings || found.whole;
             places := CASE WHEN found.place = 1 THEN ARRAY[]::text[] ELSE places END
                       || concat(rtrim(found.object, ','), format(' (column %s)', quote_ident(found.column_name)));
             IF NOT found.breaks_writes OR found.place < found.places THEN
@@ -363,15 +365,15 @@ $function$;
 
 -- What the note of a step has of the findings: the first ten, and each remedy once.
 -- relation is NULL for all tables.
-CREATE FUNCTION snowflake_migrate_internal.finding_notes(findings jsonb, stage text, relation regclass)
+CREATE FUNCTION snowflake_migrate_internal.finding_notes(findings snowflake_migrate_internal.finding[], stage text, relation regclass)
 RETURNS text LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH found AS (
-        SELECT f.finding ->> 'finding' AS finding, f.finding ->> 'remedy' AS remedy, row_number() OVER (ORDER BY f.place) AS number
-        FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
-        WHERE f.finding ->> 'stage' = stage
-          AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
+        SELECT concat_ws(' ', f.object, f.finding) AS finding, rtrim(f.remedy, '.') AS remedy, row_number() OVER (ORDER BY f.place) AS number
+        FROM unnest(findings) WITH ORDINALITY AS f (relation, column_name, object, finding, remedy, breaks_writes, stage, called, place)
+        WHERE f.stage = finding_notes.stage
+          AND (finding_notes.relation IS NULL OR f.relation = finding_notes.relation)
     )
     SELECT coalesce((SELECT string_agg(r.text, '' ORDER BY r.number)
                      FROM (SELECT '. ' || string_agg(f.finding, '; ' ORDER BY f.number) || coalesce(': ' || f.remedy, '') AS text, min(f.number) AS number
@@ -379,22 +381,4 @@ AS $function$
                            GROUP BY f.remedy) AS r), '')
            || (SELECT CASE WHEN count(*) > 10 THEN format('. And %s more findings: see snowflake_migrate.survey()', to_char(count(*) - 10, 'FM999,999')) ELSE '' END
                FROM found)
-$function$;
-
--- The same for a step of an online plan, which is known by its statement.
-CREATE FUNCTION snowflake_migrate_internal.online_finding_notes(findings jsonb, statement text)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(statement, 'snowflake_migrate_internal.swap(') > 0
-                THEN snowflake_migrate_internal.finding_notes(findings, text 'type', NULL)
-                     || snowflake_migrate_internal.finding_notes(findings, text 'default', NULL)
-                ELSE coalesce((
-                    SELECT string_agg(snowflake_migrate_internal.finding_notes(findings, text 'shadow', r.relation), '')
-                    FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
-                          FROM jsonb_array_elements(findings) AS f (finding)
-                          WHERE f.finding ->> 'stage' = 'shadow') AS r
-                    -- As part of a literal.
-                    WHERE strpos(statement, rtrim(ltrim(quote_literal(
-                              format(E'ALTER TABLE %s\n        ADD COLUMN ', snowflake_migrate_internal.name_of(r.relation))), ' E'''), '''')) > 0), '') END
 $function$;

@@ -68,16 +68,22 @@ BEGIN
 END
 $function$;
 
--- Gives the triggers of a foreign key the states of those of another one between
--- the same tables.
+-- The states of the triggers of a foreign key, for another one between the same tables.
+CREATE FUNCTION snowflake_migrate_internal.copied_states(relation regclass, foreign_key name, copied_to name)
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT jsonb_agg(e || jsonb_build_object('foreign_key', copied_to) ORDER BY s.place)
+    FROM jsonb_array_elements(snowflake_migrate_internal.trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
+    WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation
+$function$;
+
+-- Gives them to that one.
 CREATE FUNCTION snowflake_migrate_internal.copy_trigger_states(relation regclass, foreign_key name, copied_to name)
 RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_migrate_internal.restore_trigger_states((
-        SELECT jsonb_agg(e || jsonb_build_object('foreign_key', copied_to) ORDER BY s.place)
-        FROM jsonb_array_elements(snowflake_migrate_internal.trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
-        WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation))
+    SELECT snowflake_migrate_internal.restore_trigger_states(snowflake_migrate_internal.copied_states(relation, foreign_key, copied_to))
 $function$;
 
 -- The query that shows the rows that a foreign key would reject.

@@ -1,4 +1,4 @@
--- Parts of a plan's statements and of their notes.
+-- Parts of a plan's statements and of their notes, and what they depend on.
 
 -- A number of things, in words.
 CREATE FUNCTION snowflake_migrate_internal.counted(number bigint, thing text)
@@ -15,56 +15,6 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT array_to_string(names[:10], ', ')
            || CASE WHEN cardinality(names) > 10 THEN format(', and %s more', to_char(cardinality(names) - 10, 'FM999,999')) ELSE '' END
-$function$;
-
--- What a step does, in forty characters: the beginning of its note.
-CREATE FUNCTION snowflake_migrate_internal.short_note(note text, OUT first text, OUT what text)
-LANGUAGE sql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT s.first, CASE WHEN length(s.first) > 40 THEN left(s.first, 39) || '…' ELSE s.first END
-    FROM (SELECT split_part(note, '; ', 1)) AS s (first)
-$function$;
-
--- The search path of the session that runs a statement, as an argument for a
--- function that sets its own.
-CREATE FUNCTION snowflake_migrate_internal.path_argument()
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
-$function$;
-
--- A statement that alters a table, as the call that runs it with the privileges of the
--- table's owner: by name it would run with those of the role that runs the plan, on the table
--- that has the name by then.
-CREATE FUNCTION snowflake_migrate_internal.altering(statement text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('snowflake_migrate_internal.alter(%L::pg_catalog.text)', statement)
-$function$;
-
--- The same as a line of PL/pgSQL.
-CREATE FUNCTION snowflake_migrate_internal.altering_line(statement text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format(E'    PERFORM %s;\n', snowflake_migrate_internal.altering(statement))
-$function$;
-
--- Several statements as one DO statement, which runs all of them or none. Its
--- statements run with the short lock_timeout that lock() leaves; the
--- rest of the transaction has the former one.
-CREATE FUNCTION snowflake_migrate_internal.do_block(body text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
-                ELSE format('DO %L', block.text) END
-    FROM (SELECT CASE WHEN strpos(body, 'snowflake_migrate_internal.lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
-                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
-                                  '    EXECUTE pg_catalog.format(''SET LOCAL lock_timeout = %%L''::pg_catalog.text, former_timeout);\nEND\n', body) END) AS block (text)
 $function$;
 
 -- The options of a column that its owner has set; NULL if there are none. Minor
@@ -159,16 +109,17 @@ $function$;
 -- extended statistics again. PostgreSQL creates both again when it rewrites a
 -- table, and forgets the targets. Indexes of partitions get other names then.
 CREATE FUNCTION snowflake_migrate_internal.statistics_targets(tables regclass[])
-RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.command LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
-                                        snowflake_migrate_internal.name_of(i.indexrelid::regclass), a.attnum, a.attstattarget)
+    SELECT snowflake_migrate_internal.command(text 'plain', i.indrelid::regclass,
+        format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s', snowflake_migrate_internal.name_of(i.indexrelid::regclass), a.attnum, a.attstattarget))
     FROM pg_index AS i
     JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
     WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
   UNION ALL
-    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
+    SELECT snowflake_migrate_internal.command(text 'plain', x.stxrelid::regclass,
+        format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget))
     FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
     WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
 $function$;
@@ -189,29 +140,6 @@ AS $function$
         WHERE d.classid = 'pg_statistic_ext'::regclass
            OR d.classid = 'pg_class'::regclass
               AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
-$function$;
-
--- Runs statements in order, each with the rights of the owner of the table that
--- it alters, or with those of a role. SET NOT NULL and the like look at the table's
--- checks, whose functions may need the caller's search path. A default was written
--- for pg_catalog, and runs with it: on a longer path its calls could find better
--- matches.
-CREATE FUNCTION snowflake_migrate_internal.run_all(
-    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
-)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        IF roles[i] IS NULL THEN
-            PERFORM snowflake_internal.run(relations[i], statements[i],
-                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
-        ELSE
-            PERFORM snowflake_migrate_internal.run_as(roles[i], statements[i], NULL);
-        END IF;
-    END LOOP;
-END
 $function$;
 
 -- A text with constants as PostgreSQL prints them while standard_conforming_strings is on,

@@ -129,8 +129,7 @@ DECLARE
     code text;
     altered record;
     states jsonb;
-    analyzed regclass[];
-    targets_again text[];
+    targets_again snowflake_migrate_internal.command[];
 BEGIN
     IF columns IS NULL OR EXISTS (SELECT FROM unnest(columns) AS c WHERE num_nulls(c.target, c.column_name) > 0) THEN
         PERFORM snowflake_internal.refuse('22023', 'columns must be an array without NULL');
@@ -167,8 +166,7 @@ BEGIN
             hint => 'Nothing was changed by this statement. Run it again.');
     END IF;
     states := snowflake_migrate_internal.trigger_states(tables);
-    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
-    FROM snowflake_migrate_internal.statistics_targets(tables) AS t;
+    targets_again := ARRAY(SELECT t FROM snowflake_migrate_internal.statistics_targets(tables) AS t ORDER BY t.sql);
     PERFORM snowflake_migrate_internal.pin_dependents(columns);
     saved := snowflake_migrate_internal.save_dependents(columns);
     PERFORM snowflake_migrate_internal.drop_dependents(saved);
@@ -177,7 +175,7 @@ BEGIN
     LOOP
         PERFORM snowflake_internal.run(altered.relation, altered.statement, path);
     END LOOP;
-    PERFORM snowflake_migrate_internal.run_all(analyzed, targets_again);
+    PERFORM snowflake_migrate_internal.run_all(targets_again);
     PERFORM snowflake_migrate_internal.restore_trigger_states(states) WHERE states IS NOT NULL;
     PERFORM snowflake_migrate_internal.create_dependents(saved);
     PERFORM snowflake_migrate_internal.run_saved(saved, 3, path);

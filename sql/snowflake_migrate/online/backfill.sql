@@ -280,9 +280,9 @@ AS $function$
           FROM snowflake_migrate_internal.shadows(keys) AS s WHERE NOT s.is_filled) AS t
 $function$;
 
--- The statement that copies the rows, and those that check each row afterwards.
+-- The step that copies the rows, and those that check each row afterwards.
 CREATE FUNCTION snowflake_migrate_internal.backfill_steps(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -304,29 +304,27 @@ BEGIN
                WHERE NOT s.is_filled
                  AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}' AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
     THEN
-        statement := format('CALL snowflake_migrate.backfill(%L::pg_catalog.regclass, %L::pg_catalog.name%s)',
-            snowflake_migrate_internal.name_of((keys[1]).target), (keys[1]).column_name,
-            (SELECT format(', %L::pg_catalog.regclass[], %L::pg_catalog.name[]',
-                           array_agg(snowflake_migrate_internal.name_of(k.target) ORDER BY k.place), array_agg(k.column_name ORDER BY k.place))
-             FROM unnest(keys[2:]) WITH ORDINALITY AS k (target, column_name, place) HAVING count(*) > 0));
-        lock_level := 'ROW EXCLUSIVE';
-        in_transaction := false;
-        note := format('copies about %s of %s; %s, in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
-                       snowflake_migrate_internal.counted(rows::bigint, text 'row'), snowflake_migrate_internal.counted(cardinality(tables), text 'table'),
-                       snowflake_migrate_internal.some_names(tables), pg_size_pretty(bytes), pg_size_pretty(wal));
-        RETURN NEXT;
+        RETURN NEXT snowflake_migrate_internal.step(text 'copy', (keys[1]).target, text 'ROW EXCLUSIVE',
+            format('copies about %s of %s', snowflake_migrate_internal.counted(rows::bigint, text 'row'),
+                   snowflake_migrate_internal.counted(cardinality(tables), text 'table')),
+            format('%s, in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
+                   snowflake_migrate_internal.some_names(tables), pg_size_pretty(bytes), pg_size_pretty(wal)),
+            ARRAY[snowflake_migrate_internal.command(text 'copy', (keys[1]).target,
+                format('CALL snowflake_migrate.backfill(%L::pg_catalog.regclass, %L::pg_catalog.name%s)',
+                    snowflake_migrate_internal.name_of((keys[1]).target), (keys[1]).column_name,
+                    (SELECT format(', %L::pg_catalog.regclass[], %L::pg_catalog.name[]',
+                                   array_agg(snowflake_migrate_internal.name_of(k.target) ORDER BY k.place), array_agg(k.column_name ORDER BY k.place))
+                     FROM unnest(keys[2:]) WITH ORDINALITY AS k (target, column_name, place) HAVING count(*) > 0)))],
+            keys, in_transaction => false);
     END IF;
-    FOR statement, note IN
-        SELECT 'SELECT ' || snowflake_migrate_internal.altering(
-                   format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(s.relation), s.check_name)),
-               format('checks the copies of %s.%I; later steps rely on it that each row has its shadow. If it fails (23514), CALL snowflake_migrate.backfill() again', s.relation, s.narrow)
+    RETURN QUERY
+        SELECT (snowflake_migrate_internal.step(text 'validation', s.relation, text 'SHARE UPDATE EXCLUSIVE',
+            format('checks the copies of %s.%I', s.relation, s.narrow),
+            text 'later steps rely on it that each row has its shadow. If it fails (23514), CALL snowflake_migrate.backfill() again',
+            ARRAY[snowflake_migrate_internal.command(text 'alter', s.relation,
+                format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(s.relation), s.check_name))])).*
         FROM snowflake_migrate_internal.shadows(keys) AS s
         WHERE NOT s.is_filled
-        ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute
-    LOOP
-        lock_level := 'SHARE UPDATE EXCLUSIVE';
-        in_transaction := true;
-        RETURN NEXT;
-    END LOOP;
+        ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute;
 END
 $function$;

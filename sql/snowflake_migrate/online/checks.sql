@@ -1,9 +1,7 @@
--- The statements that add and validate the CHECK constraints of shadow columns. Most
--- of them are added with the columns: see shadows.sql.
-
--- The statements that add and validate the CHECK constraints of shadow columns.
+-- The steps that add and validate the CHECK constraints of shadow columns. Most of them
+-- are added with the columns: see shadows.sql.
 CREATE FUNCTION snowflake_migrate_internal.check_steps(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH found AS MATERIALIZED (
@@ -12,26 +10,24 @@ AS $function$
                        WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
         FROM snowflake_migrate_internal.shadow_checks(keys) AS k
         WHERE NOT k.is_ready
-    ), step (relation, place, statement, lock_level, note) AS (
-        SELECT f.relation, 1,
-               snowflake_migrate_internal.do_block(
-                   format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || snowflake_migrate_internal.altering_line(
-                          format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))),
-               'ACCESS EXCLUSIVE',
-               format('adds check constraints to %s; the counterparts of %s. Holds the lock for a moment, after short attempts to acquire it',
-                      f.relation, string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+    ), planned (relation, place, step) AS (
+        SELECT f.relation, 1, snowflake_migrate_internal.step(text 'check', f.relation, text 'ACCESS EXCLUSIVE',
+            format('adds check constraints to %s', f.relation),
+            format('the counterparts of %s. Holds the lock for a moment, after short attempts to acquire it', string_agg(quote_ident(f.name), ', ' ORDER BY f.name)),
+            ARRAY[snowflake_migrate_internal.lock_command(ARRAY[f.relation]),
+                  snowflake_migrate_internal.command(text 'alter', f.relation,
+                      format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))])
         FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
         GROUP BY f.relation, f.quoted_name
       UNION ALL
-        SELECT f.relation, 2,
-               'SELECT ' || snowflake_migrate_internal.altering(
-                   format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name))),
-               'SHARE UPDATE EXCLUSIVE', format('validates checks of %s; reads the existing rows', f.relation)
+        SELECT f.relation, 2, snowflake_migrate_internal.step(text 'validation', f.relation, text 'SHARE UPDATE EXCLUSIVE',
+            format('validates checks of %s', f.relation), text 'reads the existing rows',
+            ARRAY[snowflake_migrate_internal.command(text 'alter', f.relation,
+                format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)))])
         FROM found AS f WHERE f.is_to_be_valid
         GROUP BY f.relation, f.quoted_name
     )
-    SELECT s.statement, s.lock_level, true, s.note
-    FROM step AS s
-    ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.place
+    SELECT p.step
+    FROM planned AS p
+    ORDER BY p.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, p.relation::text, p.place
 $function$;

@@ -75,38 +75,38 @@ BEGIN
 END
 $function$;
 
--- The statements that add the foreign keys. An added foreign key is checked for
--- new rows immediately, so the referenced rows must already have shadow values.
+-- The steps that add the foreign keys. An added foreign key is checked for new rows
+-- immediately, so the referenced rows must already have shadow values.
 CREATE FUNCTION snowflake_migrate_internal.foreign_key_steps(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT step.statement, step.lock_level, true, step.note
+    SELECT planned.step
     FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
     CROSS JOIN LATERAL (
-        SELECT 1 AS place,
-               snowflake_migrate_internal.do_block(
-                   format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''SHARE ROW EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY(SELECT snowflake_migrate_internal.name_of(f.relation) UNION SELECT snowflake_migrate_internal.name_of(f.referenced)))
-                   || format(E'    PERFORM snowflake_migrate_internal.require_filled(%s);\n',
-                             (SELECT snowflake_migrate_internal.key_arguments(keys)))
-                   || snowflake_migrate_internal.altering_line(f.definition)
-                   || format(E'    PERFORM snowflake_migrate_internal.require_same_reference(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name);\n',
-                             snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name)
-                   -- Its triggers would check rows that the other one does not.
-                   || CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(ARRAY[f.relation]) AS t
-                                        WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
-                           THEN format(E'    PERFORM snowflake_migrate_internal.copy_trigger_states(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name);\n',
-                                       snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name) ELSE '' END) AS statement,
-               'SHARE ROW EXCLUSIVE' AS lock_level,
-               format('adds a foreign key of %s; the counterpart of %I, which is checked for rows written from now on. Holds the lock for a moment, after short attempts to acquire it', f.relation, f.name) AS note
+        SELECT 1 AS place, snowflake_migrate_internal.step(text 'foreign key', f.relation, text 'SHARE ROW EXCLUSIVE',
+            format('adds a foreign key of %s', f.relation),
+            format('the counterpart of %I, which is checked for rows written from now on. Holds the lock for a moment, after short attempts to acquire it', f.name),
+            ARRAY[snowflake_migrate_internal.lock_command(ARRAY(SELECT f.relation UNION SELECT f.referenced), text 'SHARE ROW EXCLUSIVE'),
+                  snowflake_migrate_internal.command(text 'call', f.relation,
+                      format('snowflake_migrate_internal.require_filled(%s)', snowflake_migrate_internal.key_arguments(keys))),
+                  snowflake_migrate_internal.command(text 'alter', f.relation, f.definition),
+                  snowflake_migrate_internal.command(text 'call', f.relation,
+                      format('snowflake_migrate_internal.require_same_reference(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name)',
+                             snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name))]
+            -- Its triggers would check rows that the other one does not.
+            || CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(ARRAY[f.relation]) AS t
+                                 WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
+                    THEN ARRAY[snowflake_migrate_internal.command(text 'copy states', f.relation, columns => ARRAY[f.name, f.shadow_name])] END) AS step
         WHERE f.shadow IS NULL
       UNION ALL
-        SELECT 2, 'SELECT ' || snowflake_migrate_internal.altering(
-                      format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(f.relation), f.shadow_name)),
-               'SHARE UPDATE EXCLUSIVE', format('validates a foreign key of %s; reads the existing rows. %s is locked in ROW SHARE mode', f.relation, f.referenced)
+        SELECT 2, snowflake_migrate_internal.step(text 'validation', f.relation, text 'SHARE UPDATE EXCLUSIVE',
+            format('validates a foreign key of %s', f.relation),
+            format('reads the existing rows. %s is locked in ROW SHARE mode', f.referenced),
+            ARRAY[snowflake_migrate_internal.command(text 'alter', f.relation,
+                format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(f.relation), f.shadow_name))])
         WHERE f.is_to_be_valid
-    ) AS step
+    ) AS planned
     WHERE NOT f.is_ready
-    ORDER BY f.relation::text, f.name, step.place
+    ORDER BY f.relation::text, f.name, planned.place
 $function$;

@@ -98,21 +98,22 @@ AS $function$
         ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
 $function$;
 
--- The statements that build the indexes. An interrupted build leaves an invalid
--- index, which has to be dropped first.
+-- The steps that build the indexes. An interrupted build leaves an invalid index,
+-- which has to be dropped first.
 CREATE FUNCTION snowflake_migrate_internal.index_steps(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
+    SELECT snowflake_migrate_internal.step(text 'index', i.relation, text 'SHARE UPDATE EXCLUSIVE', step.what, step.note,
+        ARRAY[snowflake_migrate_internal.command(text 'plain', i.relation, step.statement)], in_transaction => false)
     FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
     CROSS JOIN LATERAL (
         SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(i.shadow)) AS statement,
-               format('removes an index of %s; it is invalid, of an interrupted build', i.relation) AS note
+               format('removes an index of %s', i.relation) AS what, 'it is invalid, of an interrupted build' AS note
         WHERE i.shadow IS NOT NULL
       UNION ALL
-        SELECT 2, i.definition,
-               format('builds an index of %s; the counterpart of %s. Needs as much disk space as that index (%s now), and as much WAL', i.relation, i.index, pg_size_pretty(pg_relation_size(i.index)))
+        SELECT 2, i.definition, format('builds an index of %s', i.relation),
+               format('the counterpart of %s. Needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
     ) AS step
     WHERE NOT i.is_ready
     ORDER BY i.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, i.relation::text, i.index::text, step.place

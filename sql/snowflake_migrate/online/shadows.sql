@@ -101,52 +101,60 @@ AS $function$
     LEFT JOIN pg_constraint AS n ON n.contype = 'c' AND n.conrelid = m.conrelid AND n.conname = m.shadow_name
 $function$;
 
--- The statements that add shadows: one for each table, so that it is locked only
--- once.
+-- The steps that add shadows: one for each table, so that it is locked only once.
 CREATE FUNCTION snowflake_migrate_internal.shadow_steps(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_migrate_internal.do_block(
-               format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
-                      ARRAY[quoted_name.relation])
-               || snowflake_migrate_internal.altering_line(format(E'ALTER TABLE %s\n        %s', quoted_name.relation,
-                         string_agg(concat_ws(E',\n        ',
-                             format('ADD COLUMN %I bigint', s.shadow_name),
-                             format(CASE WHEN s.is_required
-                                         THEN 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT NULL AND %2$I OPERATOR(pg_catalog.=) %3$I) NOT VALID'
-                                         ELSE 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT DISTINCT FROM %3$I) NOT VALID' END,
-                                    s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute)
-                         || coalesce((SELECT string_agg(E',\n        ' || k.definition, '' ORDER BY k.name)
-                                      FROM snowflake_migrate_internal.shadow_checks(keys) AS k
-                                      WHERE k.relation = s.relation AND k.shadow IS NULL), '')))
-               || string_agg(
-                      CASE WHEN a.attstattarget >= 0
-                           THEN snowflake_migrate_internal.altering_line(
-                                    format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', quoted_name.relation, s.shadow_name, a.attstattarget)) ELSE '' END
-                      || CASE WHEN options.list IS NOT NULL
-                              THEN snowflake_migrate_internal.altering_line(
-                                       format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', quoted_name.relation, s.shadow_name,
-                                              array_to_string(options.list, ', '))) ELSE '' END
-                      || snowflake_migrate_internal.altering_line(
-                             format(E'CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow(%L, %L)',
-                                    s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name))
-                      || snowflake_migrate_internal.altering_line(
-                             format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', quoted_name.relation, s.trigger_name)), '' ORDER BY s.attribute)
-               || format(E'    PERFORM snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass);\n',
-                         (SELECT snowflake_migrate_internal.key_arguments(keys)), quoted_name.relation)),
-           'ACCESS EXCLUSIVE', true,
-           format('adds shadow columns to %s; a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows. Holds the lock for a moment, after short attempts to acquire it',
-                  s.relation, string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
-           || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', quoted_name.relation,
-                              string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
-    FROM snowflake_migrate_internal.shadows(keys) AS s
-    JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
-    CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.column_options(a.attoptions) AS list) AS options
-    CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.name_of(s.relation) AS relation) AS quoted_name
-    CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.publications(s.relation, s.narrow) AS names) AS pubs
-    WHERE s.shadow IS NULL
-    GROUP BY s.relation, quoted_name.relation, pubs.names
+    WITH shadow AS MATERIALIZED (
+        SELECT s.*, snowflake_migrate_internal.name_of(s.relation) AS quoted_name, a.attstattarget,
+               snowflake_migrate_internal.column_options(a.attoptions) AS options
+        FROM snowflake_migrate_internal.shadows(keys) AS s
+        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+        WHERE s.shadow IS NULL
+    ), command (place, attribute, relation, statement) AS (
+        SELECT 1, NULL::smallint, s.relation, format(E'ALTER TABLE %s\n        %s', s.quoted_name,
+            string_agg(concat_ws(E',\n        ',
+                format('ADD COLUMN %I bigint', s.shadow_name),
+                format(CASE WHEN s.is_required
+                            THEN 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT NULL AND %2$I OPERATOR(pg_catalog.=) %3$I) NOT VALID'
+                            ELSE 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT DISTINCT FROM %3$I) NOT VALID' END,
+                       s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute)
+            || coalesce((SELECT string_agg(E',\n        ' || k.definition, '' ORDER BY k.name)
+                         FROM snowflake_migrate_internal.shadow_checks(keys) AS k
+                         WHERE k.relation = s.relation AND k.shadow IS NULL), ''))
+        FROM shadow AS s
+        GROUP BY s.relation, s.quoted_name
+      UNION ALL
+        SELECT c.place, s.attribute, s.relation, c.statement
+        FROM shadow AS s
+        CROSS JOIN LATERAL (VALUES
+            (2, CASE WHEN s.attstattarget >= 0
+                     THEN format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', s.quoted_name, s.shadow_name, s.attstattarget) END),
+            (3, CASE WHEN s.options IS NOT NULL
+                     THEN format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', s.quoted_name, s.shadow_name, array_to_string(s.options, ', ')) END),
+            (4, format(E'CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow(%L, %L)',
+                       s.trigger_name, s.quoted_name, s.narrow, s.shadow_name)),
+            (5, format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', s.quoted_name, s.trigger_name))) AS c (place, statement)
+        WHERE c.statement IS NOT NULL
+    ), altering (relation, commands) AS (
+        SELECT c.relation, array_agg(snowflake_migrate_internal.command(text 'alter', c.relation, c.statement)
+                                     ORDER BY c.attribute NULLS FIRST, c.place)
+        FROM command AS c GROUP BY c.relation
+    )
+    SELECT snowflake_migrate_internal.step(text 'shadow', s.relation, text 'ACCESS EXCLUSIVE',
+        format('adds shadow columns to %s', s.relation),
+        format('a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows. Holds the lock for a moment, after short attempts to acquire it',
+               string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
+        || coalesce('. Published by ' || snowflake_migrate_internal.publications(s.relation, min(s.narrow::text)::name)
+                    || format(': first at the subscribers, ALTER TABLE %s %s', s.quoted_name,
+                              string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), ''),
+        snowflake_migrate_internal.lock_command(ARRAY[s.relation]) || c.commands
+        || snowflake_migrate_internal.command(text 'call', s.relation,
+               format('snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass)', snowflake_migrate_internal.key_arguments(keys), s.quoted_name)))
+    FROM shadow AS s
+    JOIN altering AS c ON c.relation = s.relation
+    GROUP BY s.relation, s.quoted_name, c.commands
     ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text
 $function$;
 
@@ -158,8 +166,7 @@ AS $function$
 DECLARE
     former_timeout CONSTANT text := current_setting('lock_timeout');
     relations regclass[];
-    altered regclass[];
-    statements text[];
+    commands snowflake_migrate_internal.command[];
 BEGIN
     relations := ARRAY(
         SELECT DISTINCT e.relation
@@ -190,10 +197,9 @@ BEGIN
       UNION ALL
         SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.shadow_name) FROM shadow AS s
     )
-    SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text)
-    INTO altered, statements
+    SELECT array_agg(snowflake_migrate_internal.command(text 'plain', s.relation, s.text) ORDER BY s.place, s.text) INTO commands
     FROM statement AS s;
-    PERFORM snowflake_migrate_internal.run_all(altered, statements);
+    PERFORM snowflake_migrate_internal.run_all(commands);
     PERFORM snowflake_migrate_internal.end_backfill((keys[1]).target, (keys[1]).column_name);
     EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
     RETURN true;

@@ -55,20 +55,17 @@ $function$;
 -- They are created with the rights of the table's owner, who owns them and renames
 -- them in the swap.
 CREATE FUNCTION snowflake_migrate_internal.statistics_steps(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_migrate_internal.do_block(string_agg(
-               format(E'    PERFORM snowflake_internal.run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
-                      snowflake_migrate_internal.name_of(x.relation), command.text), '' ORDER BY command.place)),
-           'SHARE UPDATE EXCLUSIVE', true, format('adds statistics of %s; the counterpart of statistics object %I.%I', x.relation, x.schema, x.name)
+    SELECT snowflake_migrate_internal.step(text 'statistics', x.relation, text 'SHARE UPDATE EXCLUSIVE',
+        format('adds statistics of %s', x.relation), format('the counterpart of statistics object %I.%I', x.schema, x.name),
+        ARRAY[snowflake_migrate_internal.command(text 'run', x.relation, x.definition)]
+        || CASE WHEN x.target <> -1
+                THEN ARRAY[snowflake_migrate_internal.command(text 'run', x.relation,
+                               format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target))] END)
     FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
-    CROSS JOIN LATERAL (
-        SELECT 1 AS place, x.definition AS text
-      UNION ALL
-        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
     WHERE x.shadow IS NULL
-    GROUP BY x.relation, x.schema, x.name
     ORDER BY x.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, x.relation::text, x.schema, x.name
 $function$;
 
@@ -105,7 +102,7 @@ $function$;
 -- Counterparts of objects that have been dropped or replaced since: the swap would
 -- leave them.
 CREATE FUNCTION snowflake_migrate_internal.leftover_steps(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH dependent AS MATERIALIZED (
@@ -113,34 +110,36 @@ AS $function$
         FROM snowflake_migrate_internal.shadows(keys) AS s
         JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
         WHERE s.is_kept
-    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
-        SELECT 1, k.conrelid::regclass,
-               snowflake_migrate_internal.do_block(
-                   format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY(SELECT snowflake_migrate_internal.name_of(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
-                   || snowflake_migrate_internal.altering_line(
-                          format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_migrate_internal.name_of(k.conrelid::regclass), k.conname))),
-               'ACCESS EXCLUSIVE', true, 'removes a counterpart; of a constraint that has been dropped or replaced'
+    ), leftover (place, relation, lock_level, in_transaction, original, commands, name) AS (
+        SELECT 1, k.conrelid::regclass, 'ACCESS EXCLUSIVE', true, 'a constraint',
+               ARRAY[snowflake_migrate_internal.lock_command(ARRAY(
+                         SELECT c.oid::regclass FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid)),
+                     snowflake_migrate_internal.command(text 'alter', k.conrelid::regclass,
+                         format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_migrate_internal.name_of(k.conrelid::regclass), k.conname))],
+               k.conname
         FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
         JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE E'snowflake\\_%'
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE s.check_oid = k.oid)
           AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_checks(keys) AS s WHERE s.shadow = k.oid)
           AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS s WHERE s.shadow = k.oid)
       UNION ALL
-        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
-               'removes a counterpart; of an index that has been dropped or replaced'
+        SELECT 2, d.relation, 'SHARE UPDATE EXCLUSIVE', false, 'an index',
+               ARRAY[snowflake_migrate_internal.command(text 'plain', d.relation,
+                         format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(c.oid::regclass)))],
+               c.relname
         FROM dependent AS d
         JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE E'snowflake\\_%'
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE i.shadow = c.oid)
       UNION ALL
-        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
-               'removes a counterpart; of a statistics object that has been dropped or replaced'
+        SELECT 3, d.relation, 'SHARE UPDATE EXCLUSIVE', true, 'a statistics object',
+               ARRAY[snowflake_migrate_internal.command(text 'plain', d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname))], x.stxname
         FROM dependent AS d
         JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE E'snowflake\\_%'
         JOIN pg_namespace AS n ON n.oid = x.stxnamespace
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_statistics(keys) AS s WHERE s.shadow = x.oid)
     )
-    SELECT s.statement, s.lock_level, s.in_transaction, s.note
-    FROM step AS s
-    ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.place, s.statement
+    SELECT snowflake_migrate_internal.step(text 'leftover', l.relation, l.lock_level, text 'removes a counterpart',
+        format('of %s that has been dropped or replaced', l.original), l.commands, in_transaction => l.in_transaction)
+    FROM leftover AS l
+    ORDER BY l.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, l.relation::text, l.place, l.name
 $function$;

@@ -109,10 +109,9 @@ AS $function$
     FROM entry AS e
 $function$;
 
--- The statements of the swap in order, each with the table that it alters.
-CREATE FUNCTION snowflake_migrate_internal.swap_commands(
-    keys snowflake_migrate_internal.key[], keep_sequence boolean, OUT relations regclass[], OUT statements text[], OUT roles oid[]
-) LANGUAGE sql STABLE
+-- The commands of the swap in order.
+CREATE FUNCTION snowflake_migrate_internal.swap_commands(keys snowflake_migrate_internal.key[], keep_sequence boolean)
+RETURNS SETOF snowflake_migrate_internal.command LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
@@ -209,14 +208,6 @@ AS $function$
             WHERE options.narrow IS NOT NULL AND options.narrow IS DISTINCT FROM options.shadow
         ) AS c
       UNION ALL
-        SELECT 12, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.quoted_name, s.narrow, pg_get_expr(d.adbin, d.adrelid))
-        FROM shadow AS s JOIN pg_attrdef AS d ON d.adrelid = s.relation AND d.adnum = s.attribute
-        WHERE NOT s.is_target
-      UNION ALL
-        SELECT 12, key.target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
-                          snowflake_migrate_internal.name_of(key.target), key.column_name, snowflake_migrate_internal.core_schema())
-        FROM unnest(keys) AS key WHERE NOT keep_sequence
-      UNION ALL
         SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.quoted_name, o.narrow) FROM owned AS o
       UNION ALL
         SELECT 14, n.relation, snowflake_migrate_internal.sequence_widening(n.sequence)
@@ -257,10 +248,20 @@ AS $function$
       UNION ALL
         SELECT 16, s.relation, format('SECURITY LABEL FOR %I ON COLUMN %s.%I IS %L', l.provider, s.quoted_name, s.narrow, l.label)
         FROM shadow AS s JOIN pg_seclabel AS l ON l.classoid = 'pg_class'::regclass AND l.objoid = s.relation AND l.objsubid = s.attribute
-    ), ordered (place, depth, relation, text, role) AS (
-        SELECT s.place, 0, s.relation, s.text, NULL::oid FROM statement AS s
+    ), ordered (place, depth, kind, relation, text, role) AS (
+        SELECT s.place, 0, 'plain', s.relation, s.text, NULL::oid FROM statement AS s
       UNION ALL
-        SELECT 15, g.depth, s.relation,
+        SELECT 12, 0, 'default', s.relation,
+               format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.quoted_name, s.narrow, pg_get_expr(d.adbin, d.adrelid)), NULL
+        FROM shadow AS s JOIN pg_attrdef AS d ON d.adrelid = s.relation AND d.adnum = s.attribute
+        WHERE NOT s.is_target
+      UNION ALL
+        SELECT 12, 0, 'default', key.target,
+               format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
+                      snowflake_migrate_internal.name_of(key.target), key.column_name, snowflake_migrate_internal.core_schema()), NULL
+        FROM unnest(keys) AS key WHERE NOT keep_sequence
+      UNION ALL
+        SELECT 15, g.depth, 'plain', s.relation,
                format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.quoted_name,
                       CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
                       CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END),
@@ -268,9 +269,9 @@ AS $function$
         FROM shadow AS s
         CROSS JOIN LATERAL snowflake_migrate_internal.column_grants(s.relation, s.attribute) AS g
     )
-    SELECT array_agg(s.relation ORDER BY s.place, s.depth, s.text), array_agg(s.text ORDER BY s.place, s.depth, s.text),
-           array_agg(s.role ORDER BY s.place, s.depth, s.text)
-    FROM ordered AS s
+    SELECT snowflake_migrate_internal.command(o.kind, o.relation, o.text, role => o.role)
+    FROM ordered AS o
+    ORDER BY o.place, o.depth, o.text
 $function$;
 
 -- The not-null constraints that tables have since PostgreSQL 18. Their names and
@@ -406,7 +407,7 @@ $function$;
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_migrate_internal.swap_locked(
-    keys snowflake_migrate_internal.key[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb,
+    keys snowflake_migrate_internal.key[], relations regclass[], before text, commands snowflake_migrate_internal.command[], not_nulls jsonb,
     dependents jsonb, dependents_before text, search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -428,8 +429,7 @@ BEGIN
                 hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
         END IF;
         PERFORM snowflake_migrate_internal.require_ready(keys, search_path, keep_sequence);
-        SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
-        FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS s;
+        commands := ARRAY(SELECT c FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS c);
         not_nulls := snowflake_migrate_internal.not_null_names(keys);
         PERFORM snowflake_migrate_internal.pin_dependents(narrow);
         dependents := snowflake_migrate_internal.save_dependents(narrow);
@@ -445,7 +445,7 @@ BEGIN
         FROM unnest(keys) AS key;
     END IF;
     PERFORM snowflake_migrate_internal.drop_dependents(dependents);
-    PERFORM snowflake_migrate_internal.run_all(altered, statements, roles, search_path);
+    PERFORM snowflake_migrate_internal.run_all(commands, search_path);
     IF NOT keep_sequence THEN
         PERFORM snowflake_internal.run(s.relation, s.statement)
         FROM unnest(keys) AS key
@@ -498,9 +498,7 @@ DECLARE
     sequences CONSTANT regclass[] := snowflake_migrate_internal.swap_sequences(keys);
     former_timeout CONSTANT text := current_setting('lock_timeout');
     before CONSTANT text := snowflake_migrate_internal.fingerprint(relations);
-    altered regclass[];
-    statements text[];
-    roles oid[];
+    commands snowflake_migrate_internal.command[];
     not_nulls jsonb;
     narrow snowflake_migrate_internal.key[];
     dependents jsonb;
@@ -515,8 +513,7 @@ BEGIN
     PERFORM snowflake_migrate_internal.require_ready(keys, search_path, keep_sequence);
     PERFORM snowflake_migrate_internal.await_snapshots(keys);
     PERFORM snowflake_migrate_internal.pin(keys);
-    SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
-    FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS s;
+    commands := ARRAY(SELECT c FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS c);
     not_nulls := snowflake_migrate_internal.not_null_names(keys);
     narrow := snowflake_migrate_internal.swap_columns(keys);
     dependents_before := snowflake_migrate_internal.dependents_fingerprint(narrow);
@@ -526,7 +523,7 @@ BEGIN
     last_notice_at := started_at;
     LOOP
         BEGIN
-            PERFORM snowflake_migrate_internal.swap_locked(keys, relations, before, altered, statements, roles, not_nulls,
+            PERFORM snowflake_migrate_internal.swap_locked(keys, relations, before, commands, not_nulls,
                                                               dependents, dependents_before, search_path, keep_sequence);
             PERFORM snowflake_migrate_internal.recompile(keys);
             EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
@@ -548,9 +545,56 @@ BEGIN
 END
 $function$;
 
--- The remaining statements before the swap, and the swap.
+-- The columns that the planner has no statistics of after the swap: all shadows, and wide
+-- columns without, because the check after a migration includes them. The statistics
+-- of statistics objects and of expressions in indexes take an ANALYZE of the whole table.
+CREATE FUNCTION snowflake_migrate_internal.online_analyze_steps(keys snowflake_migrate_internal.key[])
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_migrate_internal.step(text 'analyze', c.relation, text 'SHARE UPDATE EXCLUSIVE',
+        format('analyzes %s', c.relation), text 'collects statistics for the planner',
+        ARRAY[snowflake_migrate_internal.command(text 'plain', c.relation,
+            concat('ANALYZE ', snowflake_migrate_internal.name_of(c.relation),
+                   CASE WHEN w.relation IS NULL THEN format(' (%s)', string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)) END))])
+    FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
+          FROM snowflake_migrate_internal.shadows(keys) AS s
+          WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_migrate_internal.lacks_statistics(s.relation, s.shadow_name)
+        UNION ALL
+          SELECT r.relation, r.attribute, a.attname
+          FROM snowflake_migrate_internal.linked_columns(keys) AS r
+          JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+          JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
+          WHERE NOT r.is_narrow AND snowflake_migrate_internal.lacks_statistics(r.relation, a.attname)
+        UNION ALL
+          SELECT w.relation, NULL, NULL
+          FROM snowflake_migrate_internal.analyzed_whole(keys) AS w WHERE w.is_lacking) AS c
+    LEFT JOIN snowflake_migrate_internal.analyzed_whole(keys) AS w ON w.relation = c.relation
+    GROUP BY c.relation, w.relation
+    ORDER BY c.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, c.relation::text
+$function$;
+
+CREATE FUNCTION snowflake_migrate_internal.swap_step(keys snowflake_migrate_internal.key[], keep_sequence boolean)
+RETURNS snowflake_migrate_internal.step LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_migrate_internal.step(text 'swap', (keys[1]).target, text 'ACCESS EXCLUSIVE',
+        format('swaps %s of %s', snowflake_migrate_internal.counted(count(*), text 'column'),
+               snowflake_migrate_internal.counted(count(DISTINCT s.relation), text 'table')),
+        format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. %s',
+               snowflake_migrate_internal.some_names(array_agg(format('%s.%I', s.relation, s.narrow)
+                   ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute)),
+               CASE WHEN keep_sequence THEN 'Sequences go on, above the end of an integer, too'
+                    ELSE 'N' || substr(snowflake_migrate_internal.new_ids_note(keys), 2) END)
+        || coalesce('. It ' || snowflake_migrate_internal.dependents_note(snowflake_migrate_internal.swap_columns(keys))
+                    || ' in the same transaction', ''),
+        ARRAY[snowflake_migrate_internal.command(CASE WHEN keep_sequence THEN 'swap, keep' ELSE 'swap' END, (keys[1]).target)], keys)
+    FROM snowflake_migrate_internal.shadows(keys) AS s
+$function$;
+
+-- The remaining steps before the swap, and the swap.
 CREATE FUNCTION snowflake_migrate_internal.online_steps(keys snowflake_migrate_internal.key[], keep_sequence boolean)
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
@@ -561,44 +605,7 @@ BEGIN
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.statistics_steps(keys) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.index_steps(keys) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.foreign_key_steps(keys) AS s;
-    -- Wide columns without statistics are included, because the check after a
-    -- migration includes them.
-    RETURN QUERY
-        -- The statistics of statistics objects and of expressions in indexes take an
-        -- ANALYZE of the whole table.
-        SELECT concat('ANALYZE ', snowflake_migrate_internal.name_of(c.relation),
-                      CASE WHEN w.relation IS NULL THEN format(' (%s)', string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)) END),
-               'SHARE UPDATE EXCLUSIVE', true, format('analyzes %s; collects statistics for the planner', c.relation)
-        FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
-              FROM snowflake_migrate_internal.shadows(keys) AS s
-              WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_migrate_internal.lacks_statistics(s.relation, s.shadow_name)
-            UNION ALL
-              SELECT r.relation, r.attribute, a.attname
-              FROM snowflake_migrate_internal.linked_columns(keys) AS r
-              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-              JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
-              WHERE NOT r.is_narrow AND snowflake_migrate_internal.lacks_statistics(r.relation, a.attname)
-            UNION ALL
-              SELECT w.relation, NULL, NULL
-              FROM snowflake_migrate_internal.analyzed_whole(keys) AS w WHERE w.is_lacking) AS c
-        LEFT JOIN snowflake_migrate_internal.analyzed_whole(keys) AS w ON w.relation = c.relation
-        GROUP BY c.relation, w.relation
-        ORDER BY c.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, c.relation::text;
-    RETURN QUERY
-        SELECT snowflake_migrate_internal.do_block(
-                   format(E'    PERFORM snowflake_migrate_internal.swap(%s, %s%s);\n',
-                          snowflake_migrate_internal.key_arguments(keys), snowflake_migrate_internal.path_argument(),
-                          CASE WHEN keep_sequence THEN ', keep_sequence => true' ELSE '' END)),
-               'ACCESS EXCLUSIVE', true,
-               format('swaps %s; checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. %s',
-                      (SELECT snowflake_migrate_internal.counted(count(*), text 'column') || ' of ' || snowflake_migrate_internal.counted(count(DISTINCT s.relation), text 'table')
-                       FROM snowflake_migrate_internal.shadows(keys) AS s),
-                      (SELECT snowflake_migrate_internal.some_names(array_agg(format('%s.%I', s.relation, s.narrow) ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute))
-                       FROM snowflake_migrate_internal.shadows(keys) AS s),
-                      CASE WHEN keep_sequence THEN 'Sequences go on, above the end of an integer, too'
-                           ELSE format('New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
-                                       snowflake_migrate_internal.first_id_at(now()), snowflake_migrate_internal.retention_note(keys)) END)
-               || coalesce('. It ' || snowflake_migrate_internal.dependents_note(snowflake_migrate_internal.swap_columns(keys))
-                           || ' in the same transaction', '');
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.online_analyze_steps(keys) AS s;
+    RETURN NEXT snowflake_migrate_internal.swap_step(keys, keep_sequence);
 END
 $function$;

@@ -12,19 +12,20 @@ DECLARE
 BEGIN
     RETURN QUERY
         WITH steps AS MATERIALIZED (
-            SELECT s.*, t.first, t.what
+            SELECT s AS step, s.number, s.kind
             FROM snowflake_migrate_internal.plan(keys, online, pg_catalog.current_setting('search_path'::pg_catalog.text), keep_sequence) AS s
-            CROSS JOIN LATERAL snowflake_migrate_internal.short_note(s.note) AS t
         )
-        SELECT s.step, s.what, s.lock_level, s.rewrites, s.statement, s.in_transaction,
-               pg_catalog.substr(s.note, pg_catalog.length(s.first) OPERATOR(pg_catalog.+) 3)
+        SELECT s.number, CASE WHEN pg_catalog.length((s.step).what) OPERATOR(pg_catalog.>) 40
+                              THEN pg_catalog.concat(pg_catalog."left"((s.step).what, 39), '…') ELSE (s.step).what END,
+               (s.step).lock_level, (s.step).rewrites, snowflake_migrate_internal.statement_of(s.step), (s.step).in_transaction, (s.step).note
         FROM steps AS s
       UNION ALL
         -- It is no step: \gexec leaves out a NULL.
         SELECT NULL, sums.what, NULL, NULL, NULL, NULL, sums.note
-        FROM (SELECT pg_catalog.array_agg(s.statement) AS statements FROM steps AS s) AS planned
-        CROSS JOIN LATERAL snowflake_migrate_internal.sums(keys, online, planned.statements) AS sums
-        WHERE planned.statements IS NOT NULL;
+        FROM (SELECT pg_catalog.count(*) AS steps, pg_catalog.count(*) FILTER (WHERE s.kind OPERATOR(pg_catalog.=) 'validation') AS validations
+              FROM steps AS s) AS planned
+        CROSS JOIN LATERAL snowflake_migrate_internal.sums(keys, online, planned.validations) AS sums
+        WHERE planned.steps OPERATOR(pg_catalog.>) 0;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_migrate.plan(target regclass, column_name name, also regclass[], also_columns name[], online boolean, keep_sequence boolean) IS

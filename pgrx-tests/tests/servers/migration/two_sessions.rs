@@ -28,8 +28,8 @@ const STATEMENT_TIMEOUT: &str = "SET statement_timeout = '90s'";
 /// What the session that loses is told: that the other one executes a step; what that one
 /// has changed; what is not there yet, as steps are tried out of their order, too; or that
 /// PostgreSQL's own CREATE INDEX CONCURRENTLY waits for it.
-const TOLD: [&str; 9] = [
-    "done", "55P03", "55000", "42P07", "42701", "42710", "42703", "42704", "40P01",
+const TOLD: [&str; 10] = [
+    "done", "55P03", "55000", "42P07", "42701", "42710", "42703", "42704", "42830", "40P01",
 ];
 
 /// Executes a statement, and returns what the session was told, and how long that took.

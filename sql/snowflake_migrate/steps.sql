@@ -1,0 +1,152 @@
+-- The steps of a plan, as data, and what is shown of them: one statement each, for \gexec.
+-- No text that is made here is read again: what run() executes and what ddl() shows is made
+-- of the same commands.
+
+-- What a step executes. The kinds, and what they have beside their relation:
+--
+-- | kind           | executes                                                                    |
+-- |----------------|-----------------------------------------------------------------------------|
+-- | alter          | sql, with the rights of the table's owner                                   |
+-- | default        | the same on pg_catalog's path, for which it was written                     |
+-- | run            | sql, which is no ALTER TABLE, with the rights of the relation's owner       |
+-- | plain          | sql, as it is                                                               |
+-- | copy           | sql, as it is: batches of rows, one transaction each                        |
+-- | lock           | locks relations in mode sql, in short attempts                              |
+-- | call           | sql, a call that fails, or only changes the records of the tool             |
+-- | record         | records the sequence of columns[1]                                          |
+-- | switch         | checks that columns[1] may get its new default, and sets the boundary       |
+-- | states         | sets states of triggers of foreign keys: sql is jsonb                       |
+-- | copy states    | those of foreign key columns[1] for its counterpart, columns[2]             |
+-- | recompile      | has sessions compile functions again that use the columns of the step       |
+-- | widen          | widens the columns of the step with what depends on them                    |
+-- | widen sequence | widens the sequence of columns[1]                                           |
+-- | swap           | replaces the columns of the step by their shadows                           |
+-- | swap, keep     | the same, and keeps the sequences                                           |
+CREATE TYPE snowflake_migrate_internal.command AS (
+    kind text, relation regclass, sql text, columns name[], relations regclass[], role oid
+);
+COMMENT ON TYPE snowflake_migrate_internal.command IS
+    'What a step of a plan executes: as the owner of the relation, unless it has a role';
+
+CREATE TYPE snowflake_migrate_internal.step AS (
+    number integer, kind text, relation regclass, lock_level text, rewrites boolean, in_transaction boolean,
+    what text, note text, commands snowflake_migrate_internal.command[], keys snowflake_migrate_internal.key[]
+);
+COMMENT ON TYPE snowflake_migrate_internal.step IS
+    'A step of a plan: with the rights of the owner of its relation, or those of several owners if that is NULL. Columns are only those of the commands that need them';
+
+-- A command, without what few have.
+CREATE FUNCTION snowflake_migrate_internal.command(
+    kind text, relation regclass, sql text DEFAULT NULL, columns name[] DEFAULT NULL, relations regclass[] DEFAULT NULL, role oid DEFAULT NULL
+) RETURNS snowflake_migrate_internal.command LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT (kind, relation, sql, columns, relations, role)::snowflake_migrate_internal.command
+$function$;
+
+-- A step, which plan() numbers.
+CREATE FUNCTION snowflake_migrate_internal.step(
+    kind text, relation regclass, lock_level text, what text, note text, commands snowflake_migrate_internal.command[],
+    keys snowflake_migrate_internal.key[] DEFAULT NULL, rewrites boolean DEFAULT false, in_transaction boolean DEFAULT true
+) RETURNS snowflake_migrate_internal.step LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT (NULL, kind, relation, lock_level, rewrites, in_transaction, what, note, commands, keys)::snowflake_migrate_internal.step
+$function$;
+
+-- The lock that most steps take first.
+CREATE FUNCTION snowflake_migrate_internal.lock_command(relations regclass[], mode text DEFAULT 'ACCESS EXCLUSIVE')
+RETURNS snowflake_migrate_internal.command LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_migrate_internal.command('lock', relations[1], mode, relations => relations)
+$function$;
+
+-- A command as the call of a function. Its constants have types, so that no other
+-- function of the same name is a better match.
+CREATE FUNCTION snowflake_migrate_internal.call_of(command snowflake_migrate_internal.command, keys snowflake_migrate_internal.key[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE command.kind
+        -- By name an ALTER TABLE would run with the rights of the role that runs the plan,
+        -- on the table that has the name by then.
+        WHEN 'alter' THEN format('snowflake_migrate_internal.alter(%L::pg_catalog.text)', command.sql)
+        WHEN 'run' THEN format('snowflake_internal.run(%s, %L::pg_catalog.text)', t.relation, command.sql)
+        WHEN 'lock' THEN format('snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], %L::pg_catalog.text)',
+                                ARRAY(SELECT snowflake_migrate_internal.name_of(l.relation)
+                                      FROM unnest(command.relations) WITH ORDINALITY AS l (relation, place) ORDER BY l.place), command.sql)
+        WHEN 'call' THEN command.sql
+        WHEN 'record' THEN format('snowflake_migrate_internal.record_origin(%s, %s)', t.relation, t.first_column)
+        WHEN 'switch' THEN format('snowflake_migrate_internal.check_switch(%s, %s, %s)', t.relation, t.first_column, t.path)
+        WHEN 'states' THEN format('snowflake_migrate_internal.restore_trigger_states(%L::pg_catalog.jsonb)', command.sql)
+        WHEN 'copy states' THEN format('snowflake_migrate_internal.copy_trigger_states(%s, %s, %L::pg_catalog.name)',
+                                       t.relation, t.first_column, command.columns[2])
+        WHEN 'recompile' THEN format('snowflake_migrate_internal.recompile(%s)', t.keys)
+        WHEN 'widen' THEN format('snowflake_migrate_internal.widen(%s, %s)', t.keys, t.path)
+        WHEN 'widen sequence' THEN format('snowflake_migrate_internal.widen_sequence(%s, %s)', t.relation, t.first_column)
+        WHEN 'swap' THEN format('snowflake_migrate_internal.swap(%s, %s)', t.keys, t.path)
+        WHEN 'swap, keep' THEN format('snowflake_migrate_internal.swap(%s, %s, keep_sequence => true)', t.keys, t.path) END
+    FROM (SELECT format('%L::pg_catalog.regclass', snowflake_migrate_internal.name_of(command.relation)) AS relation,
+                 format('%L::pg_catalog.name', command.columns[1]) AS first_column,
+                 snowflake_migrate_internal.key_arguments(keys) AS keys,
+                 snowflake_migrate_internal.path_argument() AS path) AS t
+$function$;
+
+-- Lines of PL/pgSQL as a DO statement, which runs all of them or none.
+CREATE FUNCTION snowflake_migrate_internal.do_block(body text, declaration text DEFAULT '')
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
+                ELSE format('DO %L', block.text) END
+    FROM (SELECT format(E'\n%sBEGIN\n%sEND\n', declaration, body)) AS block (text)
+$function$;
+
+-- The statement of a step. What it executes under a lock runs with the short lock_timeout
+-- that lock() leaves; the rest of the transaction has the former one.
+CREATE FUNCTION snowflake_migrate_internal.statement_of(step snowflake_migrate_internal.step)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN b.only_kind IN ('plain', 'copy') THEN b.sql
+                WHEN b.only_kind IN ('alter', 'record', 'widen', 'widen sequence', 'recompile') THEN 'SELECT ' || b.call
+                WHEN NOT b.has_lock THEN snowflake_migrate_internal.do_block(b.lines)
+                ELSE snowflake_migrate_internal.do_block(
+                    b.lines || E'    EXECUTE pg_catalog.format(''SET LOCAL lock_timeout = %L''::pg_catalog.text, former_timeout);\n',
+                    E'DECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\n') END
+    FROM (SELECT CASE count(*) WHEN 1 THEN min(c.kind) END AS only_kind, min(c.sql) AS sql, min(k.call) AS call, bool_or(c.kind = 'lock') AS has_lock,
+                 string_agg(CASE WHEN c.kind = 'plain' THEN format(E'    %s;\n', c.sql) ELSE format(E'    PERFORM %s;\n', k.call) END,
+                            '' ORDER BY c.place) AS lines
+          FROM unnest(step.commands) WITH ORDINALITY AS c (kind, relation, sql, columns, relations, role, place)
+          CROSS JOIN LATERAL snowflake_migrate_internal.call_of(step.commands[c.place], step.keys) AS k (call)) AS b
+$function$;
+
+-- What a step does and what to know of it.
+CREATE FUNCTION snowflake_migrate_internal.description_of(step snowflake_migrate_internal.step)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT concat_ws('; ', step.what, step.note)
+$function$;
+
+-- Runs commands in order, each with the rights of the owner of the table that it alters, or
+-- with those of a role. SET NOT NULL and the like look at the table's checks, whose
+-- functions may need the caller's search path. On a longer path than its own, the calls of a
+-- default could find better matches.
+CREATE FUNCTION snowflake_migrate_internal.run_all(commands snowflake_migrate_internal.command[], search_path text DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    command snowflake_migrate_internal.command;
+BEGIN
+    FOREACH command IN ARRAY coalesce(commands, ARRAY[]::snowflake_migrate_internal.command[]) LOOP
+        IF command.role IS NULL THEN
+            PERFORM snowflake_internal.run(command.relation, command.sql, CASE WHEN command.kind <> 'default' THEN search_path END);
+        ELSE
+            PERFORM snowflake_migrate_internal.run_as(command.role, command.sql, NULL);
+        END IF;
+    END LOOP;
+END
+$function$;
