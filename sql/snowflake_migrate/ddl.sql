@@ -10,6 +10,14 @@ AS $function$
     SELECT rtrim(regexp_replace(regexp_replace(content, E'\\s+', ' ', 'g'), E'(.{1,110}|\\S+)(?:\\s|$)', E'-- \\1\n', 'g'), E'\n')
 $function$;
 
+-- A statement as a line of the script.
+CREATE FUNCTION snowflake_migrate_internal.terminated(statement text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT rtrim(statement, E'; \n') || ';'
+$function$;
+
 -- Sets the states of the triggers of foreign keys, as restore_trigger_states(). The
 -- names of these triggers contain OIDs, which differ in another database.
 CREATE FUNCTION snowflake_migrate_internal.trigger_state_statements(states jsonb)
@@ -49,8 +57,8 @@ BEGIN
         WHERE keep_sequence AND s.kind LIKE 'identity %'
     LOOP
         role := key.relowner;
-        -- The lock that nextval() waits for; nothing changes.
-        statement := format('ALTER SEQUENCE %s CACHE %s', key.sequence, key.seqcache);
+        -- The lock that nextval() waits for; nothing changes. \gset ends with its line.
+        statement := format('ALTER SEQUENCE %s CACHE %s;', key.sequence, key.seqcache);
         RETURN NEXT;
         statement := format(E'SELECT s.last_value AS value_%1$s, s.is_called AS is_called_%1$s FROM %2$s AS s \\gset', key.place, key.sequence);
         RETURN NEXT;
@@ -58,18 +66,18 @@ BEGIN
         identity_columns := identity_columns || origin;
     END LOOP;
     RETURN QUERY
-        SELECT s.role, false, s.statement
+        SELECT s.role, false, snowflake_migrate_internal.terminated(s.statement)
         FROM snowflake_migrate_internal.dependent_statements(narrow) WITH ORDINALITY AS s (phase, role, statement, identity, place)
         WHERE s.phase = 1 ORDER BY s.place;
     RETURN QUERY
-        SELECT coalesce(c.role, t.relowner), c.kind = 'default', c.sql
+        SELECT coalesce(c.role, t.relowner), c.kind = 'default', snowflake_migrate_internal.terminated(c.sql)
         FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence)
             WITH ORDINALITY AS c (kind, relation, sql, columns, relations, role, place)
         JOIN pg_class AS t ON t.oid = c.relation
         ORDER BY c.place;
     -- The new constraint's name follows from that of the shadow column.
     RETURN QUERY
-        SELECT t.relowner, true, format('DO %L', format(
+        SELECT t.relowner, true, format('DO %L;', format(
             E'DECLARE\n    present CONSTANT pg_catalog.name := (\n'
             '        SELECT k.conname FROM pg_catalog.pg_constraint AS k JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND k.conkey = ARRAY[a.attnum]\n'
             '        WHERE k.conrelid = %1$L::pg_catalog.regclass AND k.contype = ''n'' AND a.attname = %2$L);\nBEGIN\n'
@@ -84,25 +92,26 @@ BEGIN
     FOREACH origin IN ARRAY identity_columns LOOP
         role := (SELECT t.relowner FROM pg_class AS t WHERE t.oid = origin.target);
         is_own_path := true;
-        FOREACH statement IN ARRAY snowflake_migrate_internal.identity_statements(origin)
-                                   || snowflake_migrate_internal.sequence_property_statements(
-                                          snowflake_migrate_internal.identity_sequence_name(origin), origin, NULL) LOOP
-            RETURN NEXT;
-        END LOOP;
-        statement := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, :value_%2$s, :''is_called_%2$s'')',
+        RETURN QUERY
+            SELECT swap_script.role, true, snowflake_migrate_internal.terminated(s.text)
+            FROM unnest(snowflake_migrate_internal.identity_statements(origin)
+                        || snowflake_migrate_internal.sequence_property_statements(snowflake_migrate_internal.identity_sequence_name(origin), origin, NULL))
+                WITH ORDINALITY AS s (text, place)
+            ORDER BY s.place;
+        statement := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, :value_%2$s, :''is_called_%2$s'');',
                             snowflake_migrate_internal.identity_sequence_name(origin),
                             (SELECT k.place FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
                              WHERE (k.target, k.column_name) = (origin.target, origin.column_name)));
         RETURN NEXT;
     END LOOP;
     RETURN QUERY
-        SELECT t.relowner, false, s.statement
+        SELECT t.relowner, false, snowflake_migrate_internal.terminated(s.statement)
         FROM unnest(keys) AS k
         CROSS JOIN LATERAL snowflake_migrate_internal.boundary_statements(snowflake_migrate_internal.origin_to_record(k.target, k.column_name)) AS s
         JOIN pg_class AS t ON t.oid = s.relation
         WHERE NOT keep_sequence;
     RETURN QUERY
-        SELECT s.role, true, s.statement
+        SELECT s.role, true, snowflake_migrate_internal.terminated(s.statement)
         FROM snowflake_migrate_internal.dependent_statements(narrow) WITH ORDINALITY AS s (phase, role, statement, identity, place)
         WHERE s.phase = 2 ORDER BY s.place;
 END
@@ -133,7 +142,7 @@ AS $function$
         SELECT 13, t.place, NULL, false, t.statement
         FROM tree CROSS JOIN LATERAL snowflake_migrate_internal.trigger_state_statements(snowflake_migrate_internal.trigger_states(tree.tables)) AS t
     )
-    SELECT c.role, c.is_own_path, c.statement FROM command AS c ORDER BY c.step, c.place
+    SELECT c.role, c.is_own_path, snowflake_migrate_internal.terminated(c.statement) FROM command AS c ORDER BY c.step, c.place
 $function$;
 
 -- The statements that copy all rows: in batches of one transaction each in the plan, in one
@@ -152,7 +161,7 @@ AS $function$
         WHERE NOT s.is_filled
         GROUP BY s.relation, c.relowner
     )
-    SELECT c.relowner, false, s.text
+    SELECT c.relowner, false, snowflake_migrate_internal.terminated(s.text)
     FROM copied AS c
     CROSS JOIN LATERAL (VALUES (1, 'SET session_replication_role = ''replica''', c.has_triggers), (2, c.text, true),
                                (3, 'RESET session_replication_role', c.has_triggers)) AS s (place, text, is_needed)
@@ -165,7 +174,7 @@ CREATE FUNCTION snowflake_migrate_internal.record_script(keys snowflake_migrate_
 RETURNS TABLE (role oid, is_own_path boolean, content text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT c.relowner, false, s.text
+    SELECT c.relowner, false, snowflake_migrate_internal.terminated(s.text)
     FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
     JOIN pg_class AS c ON c.oid = k.target
     CROSS JOIN LATERAL (
@@ -186,7 +195,7 @@ RETURNS TABLE (role oid, is_own_path boolean, content text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT min(c.relowner::text)::oid, false,
-           format('LOCK TABLE %s IN %s MODE', string_agg('ONLY ' || l.name, ', ' ORDER BY l.name COLLATE "C"), mode)
+           format('LOCK TABLE %s IN %s MODE;', string_agg('ONLY ' || l.name, ', ' ORDER BY l.name COLLATE "C"), mode)
     FROM unnest(relations) AS r (relation)
     JOIN pg_class AS c ON c.oid = r.relation
     CROSS JOIN LATERAL snowflake_migrate_internal.name_of(r.relation) AS l (name)
@@ -204,18 +213,18 @@ DECLARE
     owner CONSTANT oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = command.relation);
 BEGIN
     CASE command.kind
-        WHEN 'alter', 'run', 'plain' THEN RETURN QUERY SELECT owner, false, command.sql;
-        WHEN 'widen sequence' THEN RETURN QUERY SELECT owner, true, command.sql;
+        WHEN 'alter', 'run', 'plain' THEN RETURN QUERY SELECT owner, false, snowflake_migrate_internal.terminated(command.sql);
+        WHEN 'widen sequence' THEN RETURN QUERY SELECT owner, true, snowflake_migrate_internal.terminated(command.sql);
         WHEN 'lock' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.lock_script(command.relations, command.sql) AS s;
         WHEN 'copy' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.copy_script(keys) AS s;
         WHEN 'record', 'switch' THEN
             RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.record_script(
                 ARRAY[(command.relation, command.columns[1])::snowflake_migrate_internal.key], command.kind = 'switch') AS s;
         WHEN 'states' THEN
-            RETURN QUERY SELECT NULL::oid, true, s.statement
+            RETURN QUERY SELECT NULL::oid, true, snowflake_migrate_internal.terminated(s.statement)
                          FROM snowflake_migrate_internal.trigger_state_statements(command.sql::jsonb) AS s ORDER BY s.place;
         WHEN 'copy states' THEN
-            RETURN QUERY SELECT NULL::oid, true, s.statement
+            RETURN QUERY SELECT NULL::oid, true, snowflake_migrate_internal.terminated(s.statement)
                          FROM snowflake_migrate_internal.trigger_state_statements(
                              snowflake_migrate_internal.copied_states(command.relation, command.columns[1], command.columns[2])) AS s ORDER BY s.place;
         WHEN 'widen' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.widen_script(keys) AS s;
@@ -268,8 +277,8 @@ SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$
 DECLARE
     caller_path CONSTANT text := coalesce(nullif(path, ''), '''''');
-    own_settings CONSTANT text[] := ARRAY['search_path = pg_catalog, pg_temp', 'datestyle = ''ISO''', 'intervalstyle = ''postgres''',
-                                          'check_function_bodies = off', 'default_tablespace = '''''];
+    own_settings CONSTANT text[] := ARRAY['datestyle', 'intervalstyle', 'check_function_bodies', 'default_tablespace'];
+    own_values CONSTANT text[] := ARRAY['''ISO''', '''postgres''', 'off', ''''''];
     -- Who may set the states of triggers of foreign keys.
     superuser CONSTANT oid := (SELECT coalesce(min(r.oid) FILTER (WHERE r.rolname = current_user), min(r.oid)) FROM pg_roles AS r WHERE r.rolsuper);
     present_role oid;
@@ -333,15 +342,15 @@ BEGIN
         END IF;
         IF command.is_own_path <> is_own_path THEN
             IF command.is_own_path THEN
-                RETURN QUERY SELECT format('SET %s;', o.setting) FROM unnest(own_settings) AS o (setting);
+                RETURN NEXT 'SET search_path = pg_catalog, pg_temp;';
+                RETURN QUERY SELECT format('SET %s = %s;', o.setting, o.value) FROM unnest(own_settings, own_values) AS o (setting, value);
             ELSE
                 RETURN NEXT format('SET search_path = %s;', caller_path);
-                RETURN QUERY SELECT format('RESET %s;', split_part(o.setting, ' ', 1)) FROM unnest(own_settings[2:]) AS o (setting);
+                RETURN QUERY SELECT format('RESET %s;', o.setting) FROM unnest(own_settings) AS o (setting);
             END IF;
             is_own_path := command.is_own_path;
         END IF;
-        -- A command of psql ends with its line.
-        RETURN NEXT rtrim(command.content, E'; \n') || CASE WHEN command.content LIKE E'%\\\\gset' THEN '' ELSE ';' END;
+        RETURN NEXT command.content;
     END LOOP;
     IF in_block THEN
         RETURN NEXT 'COMMIT;';

@@ -111,7 +111,7 @@ $function$;
 
 -- Foreign keys whose triggers are disabled.
 CREATE FUNCTION snowflake_migrate_internal.foreign_key_obstacles(keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
@@ -142,10 +142,11 @@ BEGIN
         ORDER BY k.conrelid::regclass::text, k.conname
     LOOP
         IF NOT is_superuser THEN
-            RETURN QUERY SELECT
+            RETURN QUERY SELECT side.relation, NULL::name,
                 format('triggers of foreign key %I of %s are disabled, and would be enabled', checked.conname, checked.relation),
                 format('Only a superuser can disable them again: run it as a superuser, or first enable them (ALTER TABLE %s ENABLE TRIGGER ALL, and %s).',
-                       checked.relation, checked.referenced), '42501';
+                       checked.relation, checked.referenced), '42501'
+                FROM unnest(ARRAY[checked.relation, checked.referenced]) AS side (relation) WHERE side.relation = ANY (relations);
         END IF;
         -- PostgreSQL does not check the rows of a foreign key that is NOT VALID.
         CONTINUE WHEN NOT checked.convalidated;
@@ -158,9 +159,10 @@ BEGIN
             format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path,
             CASE WHEN is_by_owner THEN checked.referenced ELSE checked.relation END) IS NOT NULL
         THEN
-            RETURN QUERY SELECT
+            RETURN QUERY SELECT side.relation, NULL::name,
                 format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),
-                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000';
+                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000'
+                FROM unnest(ARRAY[checked.relation, checked.referenced]) AS side (relation) WHERE side.relation = ANY (relations);
         END IF;
     END LOOP;
 END

@@ -39,29 +39,18 @@ RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    obstacles text;
-    code text;
+    obstacles CONSTANT snowflake_migrate_internal.obstacle[] :=
+        ARRAY(SELECT o FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o)
+        || ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(keys, online, search_path) AS o);
+    possible CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.keys_without(keys, obstacles);
 BEGIN
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
-    INTO obstacles, code
-    FROM (SELECT o.* FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o
-        UNION ALL
-          SELECT o.* FROM snowflake_migrate_internal.plan_kind_obstacles(keys, online) AS o
-        UNION ALL
-          SELECT o.*
-          FROM snowflake_migrate_internal.lock_needs(keys) AS n
-          CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(n.locks, format('rewriting %s', n.relation)) AS o
-          WHERE NOT online
-        UNION ALL
-          SELECT o.* FROM snowflake_migrate_internal.index_function_obstacles(keys, online, search_path) AS o
-          WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.owner_obstacles(keys))) AS o;
-    IF obstacles IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse(code, format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
-            detail => obstacles,
-            hint => 'Nothing was changed. Remove the obstacles'
-                    || coalesce(', or leave out ' || snowflake_migrate_internal.refused_keys(keys, online, keep_sequence), '')
-                    || ', then request the plan again.');
-    END IF;
+    PERFORM snowflake_migrate_internal.refuse_obstacles(obstacles, format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
+        'Nothing was changed. Remove the obstacles'
+        || coalesce(', or leave out ' || snowflake_migrate_internal.some_names((
+               SELECT array_agg(n.name ORDER BY n.name)
+               FROM (SELECT DISTINCT format('%s.%I', k.target, k.column_name) AS name FROM unnest(keys) AS k WHERE k <> ALL (possible)) AS n
+               WHERE possible <> '{}')), '')
+        || ', then request the plan again.');
 END
 $function$;
 

@@ -69,7 +69,7 @@ $function$;
 -- scanned before; rows written since have numbers of the sequence.
 CREATE FUNCTION snowflake_migrate_internal.row_obstacles(
     target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+) RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -84,13 +84,13 @@ BEGIN
     END IF;
     highest := snowflake_migrate_internal.extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
     IF highest >= first THEN
-        RETURN QUERY SELECT
+        RETURN QUERY SELECT target, column_name,
             format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
                    target, highest, first),
             'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
     ELSIF is_locked AND EXISTS (SELECT FROM snowflake_migrate_internal.id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
         RETURN QUERY
-            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
+            SELECT target, column_name, format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
                    'Set it below the first snowflake ID (setval), and run it again.', '55000'
             FROM snowflake_migrate_internal.source(target, column_name) AS s
             CROSS JOIN LATERAL snowflake_migrate_internal.sequence_state(s.sequence, target) AS q
@@ -105,15 +105,9 @@ CREATE FUNCTION snowflake_migrate_internal.check_rows(
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    obstacles text;
 BEGIN
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_migrate_internal.row_obstacles(target, column_name, search_path, is_locked) AS o;
-    IF obstacles IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse('55000', format('cannot migrate column "%s" of %s', column_name, target),
-            detail => obstacles,
-            hint => 'Nothing was changed by this statement.');
-    END IF;
+    PERFORM snowflake_migrate_internal.refuse_obstacles(
+        ARRAY(SELECT o FROM snowflake_migrate_internal.row_obstacles(target, column_name, search_path, is_locked) AS o),
+        format('cannot migrate column "%s" of %s', column_name, target), text 'Nothing was changed by this statement.');
 END
 $function$;

@@ -46,10 +46,10 @@ $function$;
 
 -- Obstacles to that.
 CREATE FUNCTION snowflake_migrate_internal.sequence_obstacles(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT DISTINCT format('sequence %s, which ends as an integer, does not belong to the owner of %s', n.sequence, n.relation),
+    SELECT DISTINCT n.relation, n.column_name, format('sequence %s, which ends as an integer, does not belong to the owner of %s', n.sequence, n.relation),
            format('Let its owner widen it: %s.', snowflake_migrate_internal.sequence_widening(n.sequence)), '42501'
     FROM snowflake_migrate_internal.narrow_sequences(keys) AS n
     WHERE NOT n.is_owned

@@ -35,32 +35,24 @@ CREATE TYPE snowflake_migrate_internal.step AS (
 COMMENT ON TYPE snowflake_migrate_internal.step IS
     'A step of a plan: with the rights of the owner of its relation, or those of several owners if that is NULL. Columns are only those of the commands that need them';
 
--- A command, without what few have.
+-- A command, without what few have. Without settings, this and the next two functions
+-- become part of the queries that call them.
 CREATE FUNCTION snowflake_migrate_internal.command(
     kind text, relation regclass, sql text DEFAULT NULL, columns name[] DEFAULT NULL, relations regclass[] DEFAULT NULL, role oid DEFAULT NULL
 ) RETURNS snowflake_migrate_internal.command LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT (kind, relation, sql, columns, relations, role)::snowflake_migrate_internal.command
-$function$;
+RETURN (kind, relation, sql, columns, relations, role)::snowflake_migrate_internal.command;
 
 -- A step, which plan() numbers.
 CREATE FUNCTION snowflake_migrate_internal.step(
     kind text, relation regclass, lock_level text, what text, note text, commands snowflake_migrate_internal.command[],
     keys snowflake_migrate_internal.key[] DEFAULT NULL, rewrites boolean DEFAULT false, in_transaction boolean DEFAULT true
 ) RETURNS snowflake_migrate_internal.step LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT (NULL, kind, relation, lock_level, rewrites, in_transaction, what, note, commands, keys)::snowflake_migrate_internal.step
-$function$;
+RETURN (NULL, kind, relation, lock_level, rewrites, in_transaction, what, note, commands, keys)::snowflake_migrate_internal.step;
 
 -- The lock that most steps take first.
 CREATE FUNCTION snowflake_migrate_internal.lock_command(relations regclass[], mode text DEFAULT 'ACCESS EXCLUSIVE')
 RETURNS snowflake_migrate_internal.command LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_migrate_internal.command('lock', relations[1], mode, relations => relations)
-$function$;
+RETURN snowflake_migrate_internal.command('lock'::pg_catalog.text, relations[1], mode, relations => relations);
 
 -- A command as the call of a function. Its constants have types, so that no other
 -- function of the same name is a better match.

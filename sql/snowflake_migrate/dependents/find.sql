@@ -227,9 +227,26 @@ BEGIN
 END
 $function$;
 
+-- The tables that each of them depends on.
+CREATE FUNCTION snowflake_migrate_internal.dependent_tables(columns snowflake_migrate_internal.key[])
+RETURNS TABLE (relation regclass, class oid, object oid) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE reached (relation, class, object) AS (
+        SELECT d.relation, d.class, d.object FROM snowflake_migrate_internal.direct_dependents(columns) AS d
+      UNION
+        SELECT r.relation, n.node_class, n.node
+        FROM reached AS r
+        JOIN pg_depend AS d ON d.refclassid = r.class AND d.refobjid = r.object
+        CROSS JOIN LATERAL snowflake_migrate_internal.dependent_node(d.classid, d.objid) AS n
+        WHERE (n.node_class, n.node) <> (r.class, r.object)
+    )
+    SELECT r.relation, r.class, r.object FROM reached AS r
+$function$;
+
 -- What prevents that they are dropped and created again.
 CREATE FUNCTION snowflake_migrate_internal.dependent_obstacles(columns snowflake_migrate_internal.key[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH dependent AS MATERIALIZED (
@@ -240,7 +257,7 @@ AS $function$
         FROM snowflake_migrate_internal.dependents(columns) AS d
         WHERE d.kind IS NOT NULL
     ), granted AS MATERIALIZED (
-        SELECT DISTINCT d.identity, g.grantor
+        SELECT DISTINCT d.class, d.object, d.identity, g.grantor
         FROM dependent AS d
         LEFT JOIN pg_class AS c ON d.class = 'pg_class'::regclass AND c.oid = d.object
         LEFT JOIN pg_proc AS f ON d.class = 'pg_proc'::regclass AND f.oid = d.object
@@ -250,52 +267,56 @@ AS $function$
             SELECT x.grantor FROM pg_attribute AS a CROSS JOIN LATERAL aclexplode(a.attacl) AS x WHERE a.attrelid = c.oid
         ) AS g
         WHERE d.kind <> 'other' AND g.grantor <> d.owner
-    ), found (rank, obstacle, remedy, code) AS (
-        SELECT 1, format('%s cannot be dropped and created again, but depends on the column or on a view of it', d.identity),
+    ), found (rank, class, object, obstacle, remedy, code) AS (
+        SELECT 1, d.class, d.object, format('%s cannot be dropped and created again, but depends on the column or on a view of it', d.identity),
                'Drop it, and create it again after the column is widened.', '55000'
         FROM dependent AS d WHERE d.kind = 'other'
       UNION ALL
-        SELECT 1, format('%s belongs to an extension', d.identity),
+        SELECT 1, d.class, d.object, format('%s belongs to an extension', d.identity),
                'Drop the extension, and create it again after the column is widened.', '55000'
         FROM dependent AS d WHERE d.is_extended
       UNION ALL
-        SELECT 2, format('%s depends on itself through other views or functions', d.identity),
+        SELECT 2, d.class, d.object, format('%s depends on itself through other views or functions', d.identity),
                'Drop it, and create it again after the column is widened.', '55000'
         FROM dependent AS d WHERE d.place IS NULL AND d.kind <> 'other'
       UNION ALL
-        SELECT 3, format('%s belongs to the temporary schema of another session', d.identity),
+        SELECT 3, d.class, d.object, format('%s belongs to the temporary schema of another session', d.identity),
                'Wait until that session has ended.', '55000'
         FROM dependent AS d WHERE d.kind <> 'other' AND pg_is_other_temp_schema(d.schema)
       UNION ALL
-        SELECT 3, format('%s is temporary and belongs to role %I', d.identity, d.owner_name),
+        SELECT 3, d.class, d.object, format('%s is temporary and belongs to role %I', d.identity, d.owner_name),
                'Drop it, or run the migration as that role.', '55000'
         FROM dependent AS d
         WHERE d.kind IN ('view', 'function') AND d.schema = pg_my_temp_schema() AND d.owner_name <> current_user
       UNION ALL
-        SELECT 4, format('index %s is not valid', d.object::regclass), 'Drop it, or REINDEX it.', '55000'
+        SELECT 4, d.class, d.object, format('index %s is not valid', d.object::regclass), 'Drop it, or REINDEX it.', '55000'
         FROM dependent AS d JOIN pg_index AS i ON i.indexrelid = d.object AND NOT i.indisvalid
         WHERE d.kind = 'index'
       UNION ALL
-        SELECT DISTINCT 5, format('must be owner of %s', d.identity),
+        SELECT DISTINCT 5, d.class, d.object, format('must be owner of %s', d.identity),
                format('It has to be dropped and created again: run it as a member of %I, or as a superuser.', d.owner_name), '42501'
         FROM dependent AS d WHERE d.kind <> 'other' AND NOT d.is_own
       UNION ALL
-        SELECT DISTINCT 6, format('permission denied for schema %I', n.nspname),
+        SELECT DISTINCT 6, d.class, d.object, format('permission denied for schema %I', n.nspname),
                format('GRANT CREATE, USAGE ON SCHEMA %I TO %I, which owns %s and has to create it again.', n.nspname, d.owner_name, d.identity), '42501'
         FROM dependent AS d JOIN pg_namespace AS n ON n.oid = d.schema
         WHERE d.kind IN ('view', 'materialized view', 'function', 'statistics', 'index') AND d.is_own
           AND n.oid IS DISTINCT FROM pg_my_temp_schema()
           AND NOT (has_schema_privilege(d.owner, n.oid, 'CREATE') AND has_schema_privilege(d.owner, n.oid, 'USAGE'))
       UNION ALL
-        SELECT DISTINCT 7, format('privileges on %s were granted by role %I', g.identity, pg_get_userbyid(g.grantor)),
+        SELECT DISTINCT 7, g.class, g.object, format('privileges on %s were granted by role %I', g.identity, pg_get_userbyid(g.grantor)),
                format('They have to be granted again: run it as a member of %I, or as a superuser, or have them revoked.', pg_get_userbyid(g.grantor)), '42501'
         FROM granted AS g
         WHERE NOT (pg_has_role(g.grantor, 'USAGE')
                    AND pg_has_role(g.grantor, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
       UNION ALL
-        SELECT 8, format('%s cannot be created again with the wider columns: %s', l.identity, l.reason),
+        SELECT 8, d.class, d.object, format('%s cannot be created again with the wider columns: %s', l.identity, l.reason),
                'Create the function or operator for bigint, or cast the column there, or drop the object and create it again afterwards.', '55000'
         FROM snowflake_migrate_internal.lost_dependents(columns) AS l
+        JOIN dependent AS d ON d.identity = l.identity
     )
-    SELECT f.obstacle, f.remedy, f.code FROM found AS f ORDER BY f.rank, f.obstacle
+    SELECT t.relation, NULL::name, f.obstacle, f.remedy, f.code
+    FROM found AS f
+    JOIN snowflake_migrate_internal.dependent_tables(columns) AS t ON (t.class, t.object) = (f.class, f.object)
+    ORDER BY f.rank, f.obstacle
 $function$;

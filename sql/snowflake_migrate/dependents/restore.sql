@@ -125,8 +125,6 @@ DECLARE
     tables regclass[];
     relation regclass;
     saved jsonb;
-    obstacles text;
-    code text;
     altered record;
     states jsonb;
     targets_again snowflake_migrate_internal.command[];
@@ -149,13 +147,9 @@ BEGIN
                     JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
                     ORDER BY f.relation);
     FOR attempt IN 1 .. 2 LOOP
-        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
-        FROM snowflake_migrate_internal.dependent_obstacles(columns) AS o;
-        IF obstacles IS NOT NULL THEN
-            PERFORM snowflake_internal.refuse(code, format('cannot create again what depends on columns of %s', names),
-                detail => obstacles,
-                hint => 'Nothing was changed by this statement. Remove the obstacles, then run it again.');
-        END IF;
+        PERFORM snowflake_migrate_internal.refuse_obstacles(ARRAY(SELECT o FROM snowflake_migrate_internal.dependent_obstacles(columns) AS o),
+            format('cannot create again what depends on columns of %s', names),
+            text 'Nothing was changed by this statement. Remove the obstacles, then run it again.');
         EXIT WHEN attempt = 2;
         FOREACH relation IN ARRAY dependents || tables LOOP
             PERFORM snowflake_internal.lock_table(relation, text 'ACCESS EXCLUSIVE');

@@ -3,18 +3,18 @@
 
 -- Obstacles in the server's configuration.
 CREATE FUNCTION snowflake_migrate_internal.server_obstacles()
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
+    SELECT NULL::regclass, NULL::name, 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
            'Add it to shared_preload_libraries and restart the server.', '55000'
     FROM snowflake_internal.get_status() AS s WHERE NOT s.preloaded
   UNION ALL
-    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
+    SELECT NULL, NULL, 'this server does not issue IDs: snowflake.node_id is not set',
            'Set it in postgresql.conf and restart the server.', '55000'
     FROM snowflake_internal.get_status() AS s WHERE s.preloaded AND s.node_id IS NULL
   UNION ALL
-    SELECT 'permission denied for function snowflake_nextval',
+    SELECT NULL, NULL, 'permission denied for function snowflake_nextval',
            format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
     FROM pg_proc AS p
     WHERE p.oid = snowflake_migrate_internal.nextval_function() AND NOT has_function_privilege(p.oid, 'EXECUTE')
@@ -23,7 +23,7 @@ $function$;
 -- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
 -- of its partitions. A superuser alters them with the rights of their owners.
 CREATE FUNCTION snowflake_migrate_internal.owner_obstacles(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH root (relation, attname) AS (
@@ -34,30 +34,30 @@ AS $function$
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
     ), altered AS MATERIALIZED (
-        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
+        SELECT DISTINCT c.oid::regclass AS relation, root.attname, c.relowner, c.relnamespace
         FROM root
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(root.relation, root.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation
     )
-    SELECT format('must be owner of table %s', a.relation),
+    SELECT a.relation, a.attname, format('must be owner of table %s', a.relation),
            format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
     FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
   UNION ALL
-    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
+    SELECT a.relation, a.attname, format('permission denied for schema %I', n.nspname),
            format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
     FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
     WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
   UNION ALL
     -- The new default is set with the owner's rights.
-    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
+    SELECT a.relation, a.attname, format('permission denied for schema %I, which contains the extension', n.nspname),
            format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
     FROM altered AS a JOIN pg_namespace AS n ON n.oid = (SELECT p.pronamespace FROM pg_proc AS p WHERE p.oid = snowflake_migrate_internal.nextval_function())
-    WHERE a.relation IN (SELECT k.target FROM unnest(keys) AS k) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+    WHERE (a.relation, a.attname) IN (SELECT k.target, k.column_name FROM unnest(keys) AS k) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
 
 -- Obstacles in the column itself.
 CREATE FUNCTION snowflake_migrate_internal.column_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH target_column AS MATERIALIZED (
@@ -67,23 +67,23 @@ AS $function$
         FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
         WHERE c.oid = target
     )
-    SELECT format('column %I of %s is inherited', m.attname, m.relation),
+    SELECT target, column_name, format('column %I of %s is inherited', m.attname, m.relation),
            'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
     FROM target_column AS m WHERE m.attinhcount > 0
   UNION ALL
-    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
+    SELECT target, column_name, format('column %I of %s is generated from other columns', m.attname, m.relation),
            'A generated column cannot have a default.', '55000'
     FROM target_column AS m WHERE m.attgenerated <> ''
   UNION ALL
-    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
+    SELECT target, column_name, format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
            format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
     FROM target_column AS m WHERE m.relforcerowsecurity
   UNION ALL
-    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
+    SELECT target, column_name, format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
            'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
     FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
   UNION ALL
-    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
+    SELECT target, column_name, format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
            format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
     FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
     JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
@@ -91,7 +91,7 @@ AS $function$
       AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
                     AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
   UNION ALL
-    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
+    SELECT target, column_name, format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
            'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
     FROM target_column AS m
     JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
@@ -103,7 +103,7 @@ $function$;
 -- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
 -- child tables, so objects that depend on their columns are obstacles too.
 CREATE FUNCTION snowflake_migrate_internal.type_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH tree AS MATERIALIZED (
@@ -191,16 +191,16 @@ AS $function$
         JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
         WHERE k.conname <> above.conname
     )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+    SELECT target, column_name, f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;
 
 -- Obstacles of Citus, which refuses to change a distribution column, or one with a
 -- sequence, and triggers.
 CREATE FUNCTION snowflake_migrate_internal.distributed_obstacles(keys snowflake_migrate_internal.key[], keep_sequence boolean)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT DISTINCT format('%s is a distributed table of Citus', f.relation),
+    SELECT DISTINCT f.relation, c.column_name, format('%s is a distributed table of Citus', f.relation),
            format('Migrate it before it is distributed: SELECT undistribute_table(%L), and create_distributed_table() afterwards.', f.relation)
            || coalesce((SELECT format(' Or set its default by hand: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval().',
                                       k.target, k.column_name, snowflake_migrate_internal.core_schema())
@@ -219,29 +219,20 @@ AS $function$
     WHERE f.relation = ANY ((SELECT snowflake_internal.distributed_tables())::oid[])
 $function$;
 
--- Obstacles in the views and other objects that a migration creates again.
-CREATE FUNCTION snowflake_migrate_internal.dependent_obstacles_of_keys(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+-- All obstacles that both kinds of plan have.
+CREATE FUNCTION snowflake_migrate_internal.obstacles(keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false)
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT o.*
-    FROM snowflake_migrate_internal.dependent_obstacles(ARRAY(
-        SELECT DISTINCT (r.relation, r.attname)::snowflake_migrate_internal.key
-        FROM snowflake_migrate_internal.columns_of_each(keys) AS r
-        WHERE r.is_narrow)) AS o
-$function$;
-
--- All obstacles that both kinds of plan have; without those in dependents if only the rest is asked for.
-CREATE FUNCTION snowflake_migrate_internal.obstacles(
-    keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false, with_dependents boolean DEFAULT true
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
+DECLARE
+    found snowflake_migrate_internal.obstacle[];
 BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.server_obstacles() AS o WHERE NOT keep_sequence;
-    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.owner_obstacles(keys) AS o;
+    found := ARRAY(SELECT o FROM snowflake_migrate_internal.owner_obstacles(keys) AS o);
+    RETURN QUERY SELECT o.* FROM unnest(found) AS o;
     -- The other checks require the owner's privileges, because they read rows.
-    IF FOUND THEN
+    keys := snowflake_migrate_internal.keys_without(keys, found);
+    IF keys = '{}' THEN
         RETURN;
     END IF;
     IF snowflake_internal.distributed_tables() <> '{}' THEN
@@ -250,25 +241,45 @@ BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.role_obstacles(keys) AS o WHERE NOT keep_sequence;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.sequence_obstacles(keys) AS o WHERE keep_sequence;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.foreign_key_obstacles(keys, search_path) AS o;
+    found := ARRAY(
+        SELECT o FROM unnest(keys) AS key
+        CROSS JOIN LATERAL snowflake_migrate_internal.column_obstacles(key.target, key.column_name) AS o);
+    RETURN QUERY SELECT o.* FROM unnest(found) AS o;
     RETURN QUERY
         SELECT o.*
-        FROM unnest(keys) AS key
-        CROSS JOIN LATERAL snowflake_migrate_internal.column_obstacles(key.target, key.column_name) AS o;
-    IF NOT FOUND AND NOT keep_sequence THEN
-        RETURN QUERY
-            SELECT o.*
-            FROM unnest(keys) AS key
-            CROSS JOIN LATERAL snowflake_migrate_internal.row_obstacles(key.target, key.column_name, search_path) AS o;
-    END IF;
+        FROM unnest(snowflake_migrate_internal.keys_without(keys, found)) AS key
+        CROSS JOIN LATERAL snowflake_migrate_internal.row_obstacles(key.target, key.column_name, search_path) AS o
+        WHERE NOT keep_sequence;
     RETURN QUERY
         SELECT o.*
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_migrate_internal.type_obstacles(r.relation, a.attname) AS o
         WHERE r.is_narrow;
-    IF with_dependents THEN
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.dependent_obstacles_of_keys(keys) AS o;
-    END IF;
+    RETURN QUERY
+        SELECT o.*
+        FROM snowflake_migrate_internal.dependent_obstacles(ARRAY(
+            SELECT DISTINCT (r.relation, r.attname)::snowflake_migrate_internal.key
+            FROM snowflake_migrate_internal.columns_of_each(keys) AS r
+            WHERE r.is_narrow)) AS o;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.rebuild_obstacles(keys) AS o;
+END
+$function$;
+
+-- Those of one of the two kinds of plan.
+CREATE FUNCTION snowflake_migrate_internal.plan_obstacles(keys snowflake_migrate_internal.key[], online boolean, search_path text DEFAULT NULL)
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.plan_kind_obstacles(keys, online) AS o;
+    RETURN QUERY
+        SELECT o.*
+        FROM snowflake_migrate_internal.lock_needs(keys) AS n
+        CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(n.relation, n.locks, format('rewriting %s', n.relation)) AS o
+        WHERE NOT online;
+    -- It calls them with the owner's privileges.
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.index_function_obstacles(
+        snowflake_migrate_internal.keys_without(keys, ARRAY(SELECT o FROM snowflake_migrate_internal.owner_obstacles(keys) AS o)), online, search_path) AS o;
 END
 $function$;

@@ -6,7 +6,7 @@
 -- The functions are called for a few rows with the search path that PostgreSQL would
 -- set. What fails because a name is not found would fail after the table is locked.
 CREATE FUNCTION snowflake_migrate_internal.index_function_obstacles(keys snowflake_migrate_internal.key[], online boolean, search_path text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
@@ -39,6 +39,7 @@ BEGIN
             PERFORM snowflake_migrate_internal.query(built.relation, built.query);
         EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
             RETURN QUERY SELECT
+                built.relation, NULL::name,
                 format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
                        built.index, SQLERRM),
                 coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure,

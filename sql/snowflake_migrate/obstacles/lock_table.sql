@@ -49,11 +49,11 @@ $function$;
 -- because it can use memory that was reserved for other purposes: servers of 420 to
 -- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
 -- more. So what might fit is not refused.
-CREATE FUNCTION snowflake_migrate_internal.lock_obstacles(needed bigint, what text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_migrate_internal.lock_obstacles(relation regclass, needed bigint, what text)
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+    SELECT relation, NULL::name, format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
            format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
                   ceil(needed::numeric / s.slots)), '55000'
     FROM (SELECT snowflake_migrate_internal.lock_slots() AS slots,
@@ -66,16 +66,12 @@ CREATE FUNCTION snowflake_migrate_internal.require_locks(keys snowflake_migrate_
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    too_many record;
 BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_migrate_internal.lock_needs(keys) AS n) AS n
-    CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        PERFORM snowflake_internal.refuse(too_many.sqlstate_code, format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
-            detail => format('%s. %s', too_many.obstacle, too_many.remedy),
-            hint => 'Nothing was changed. The statements of snowflake_migrate.plan() can also be run one by one.');
-    END IF;
+    PERFORM snowflake_migrate_internal.refuse_obstacles(
+        ARRAY(SELECT o
+              FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_migrate_internal.lock_needs(keys) AS n) AS n
+              CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(NULL, n.locks, text 'rewriting all tables in one transaction') AS o),
+        format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
+        text 'Nothing was changed. The statements of snowflake_migrate.plan() can also be run one by one.');
 END
 $function$;

@@ -90,14 +90,13 @@ $function$;
 
 -- Obstacles in objects that are rebuilt with the columns.
 CREATE FUNCTION snowflake_migrate_internal.rebuild_obstacles(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     altered record;
     found_expression record;
     message text;
-    reported text[] := ARRAY[]::text[];
 BEGIN
     -- In one query, because each call of a function in SQL from another one plans it.
     FOR altered IN
@@ -122,18 +121,15 @@ BEGIN
             ORDER BY e.description
         LOOP
             message := snowflake_migrate_internal.try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
-            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
-            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
-                reported := reported || obstacle;
-                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
-                                 found_expression.kind);
-                sqlstate_code := '55000';
-                RETURN NEXT;
-            END IF;
+            RETURN QUERY SELECT altered.relation, NULL::name,
+                format('%s cannot use a bigint column: %s', found_expression.description, message),
+                format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
+                       found_expression.kind), '55000'
+                WHERE message IS NOT NULL;
         END LOOP;
     END LOOP;
     RETURN QUERY
-        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
+        SELECT DISTINCT f.relation, a.attname, format('foreign key %I of %s depends on unique index %s, which includes column %I',
                                k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
                format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
                '55000'

@@ -6,7 +6,7 @@
 
 -- Roles that may insert rows, but may not execute snowflake_nextval().
 CREATE FUNCTION snowflake_migrate_internal.role_obstacles(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH RECURSIVE executor (oid) AS (
@@ -58,13 +58,14 @@ AS $function$
         FROM missing AS m
     )
     -- Members of these roles have the privilege once the roles have it.
-    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
+    SELECT n.target, k.column_name, format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
                   string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
            format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
                       SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
                       WHERE p.oid = snowflake_migrate_internal.nextval_function()),
                   CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
     FROM numbered AS n
+    JOIN (SELECT DISTINCT key.target, key.column_name FROM unnest(keys) AS key) AS k ON k.target = n.target
     WHERE n.place <= 20
-    GROUP BY n.target, n.total
+    GROUP BY n.target, n.total, k.column_name
 $function$;

@@ -111,13 +111,13 @@ $function$;
 -- recreated: catalogs whose objects the migration drops and creates again itself.
 CREATE FUNCTION snowflake_migrate_internal.row_type_obstacles(
     relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+) RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH server AS MATERIALIZED (
         SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
     ), found AS (
-        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
+        SELECT DISTINCT u.rank, u.relation, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
         FROM server CROSS JOIN snowflake_migrate_internal.row_type_users(relations) AS u
         WHERE CASE WHEN u.kind = 'column'
                    -- Earlier minor releases do not look at foreign tables.
@@ -126,10 +126,10 @@ AS $function$
                    ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
       UNION ALL
         -- ROW(...) and constants: their values are those of the columns in order.
-        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
+        SELECT DISTINCT u.rank, u.relation, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
         FROM snowflake_migrate_internal.row_type_users(relations) AS u
         WHERE online AND u.kind = 'expression'
           AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
     )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+    SELECT f.relation, NULL::name, f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;

@@ -104,10 +104,8 @@ BEGIN
             -- the check for obstacles.
             IF NOT EXISTS (SELECT FROM pg_class AS c
                            WHERE c.oid = relation AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')) THEN
-                PERFORM snowflake_internal.refuse('42501', format('cannot copy %s', snowflake_migrate_internal.key_names(keys)),
-                    detail => (SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n')
-                                    FROM snowflake_migrate_internal.update_obstacles(relation) AS o),
-                    hint => 'Remove the obstacles, then run it again.');
+                PERFORM snowflake_migrate_internal.refuse_obstacles(ARRAY(SELECT o FROM snowflake_migrate_internal.update_obstacles(relation) AS o),
+                    format('cannot copy %s', snowflake_migrate_internal.key_names(keys)), text 'Remove the obstacles, then run it again.');
             END IF;
             former_role := current_setting('session_replication_role');
             SET LOCAL session_replication_role = replica;
@@ -229,8 +227,6 @@ AS $function$
 DECLARE
     relations regclass[];
     missing text;
-    obstacles text;
-    code text;
     relation regclass;
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(keys) AS key;
@@ -243,14 +239,10 @@ BEGIN
         PERFORM snowflake_internal.refuse('55000', format('columns have no shadow column yet: %s', missing),
             hint => 'Run the statements of snowflake_migrate.plan() with online => true in order.');
     END IF;
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
-    FROM unnest(relations) AS r (relation)
-    CROSS JOIN LATERAL snowflake_migrate_internal.update_obstacles(r.relation) AS o;
-    IF obstacles IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse(code, format('cannot copy %s', snowflake_migrate_internal.key_names(keys)),
-            detail => obstacles,
-            hint => 'Nothing was changed. Remove the obstacles, then run it again.');
-    END IF;
+    PERFORM snowflake_migrate_internal.refuse_obstacles(
+        ARRAY(SELECT o FROM unnest(relations) AS r (relation)
+              CROSS JOIN LATERAL snowflake_migrate_internal.update_obstacles(r.relation) AS o),
+        format('cannot copy %s', snowflake_migrate_internal.key_names(keys)), text 'Nothing was changed. Remove the obstacles, then run it again.');
     PERFORM snowflake_migrate_internal.set_pace(keys, batch_size, pause, max_replay_lag, max_active_sessions, NULL);
     -- Another role may have set the limits.
     PERFORM snowflake_migrate_internal.require_statistics(s.max_replay_lag, s.max_active_sessions)

@@ -89,7 +89,7 @@ AS $function$
             format('the counterpart of %I, which is checked for rows written from now on. Holds the lock for a moment, after short attempts to acquire it', f.name),
             ARRAY[snowflake_migrate_internal.lock_command(ARRAY(SELECT f.relation UNION SELECT f.referenced), text 'SHARE ROW EXCLUSIVE'),
                   snowflake_migrate_internal.command(text 'call', f.relation,
-                      format('snowflake_migrate_internal.require_filled(%s)', snowflake_migrate_internal.key_arguments(keys))),
+                      format('snowflake_migrate_internal.require_filled(%s)', (SELECT snowflake_migrate_internal.key_arguments(keys)))),
                   snowflake_migrate_internal.command(text 'alter', f.relation, f.definition),
                   snowflake_migrate_internal.command(text 'call', f.relation,
                       format('snowflake_migrate_internal.require_same_reference(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name)',

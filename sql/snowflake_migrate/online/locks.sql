@@ -28,24 +28,26 @@ AS $function$
     FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
 $function$;
 
--- Who holds locks on tables that conflict with a mode, in words; NULL if no one does.
-CREATE FUNCTION snowflake_migrate_internal.lock_holders(relations regclass[], mode text)
-RETURNS text LANGUAGE plpgsql
+-- Who holds locks on tables that conflict with a mode, in words, NULL if no one does; and
+-- what can be done.
+CREATE FUNCTION snowflake_migrate_internal.lock_holders(relations regclass[], mode text, OUT holders text, OUT hint text)
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    holders text;
 BEGIN
     -- Otherwise it is what the transaction saw at first.
     PERFORM pg_stat_clear_snapshot();
     -- A prepared transaction has no process, but a lock on its transaction ID.
     -- Of other roles' sessions, pg_stat_activity shows only the process to most roles.
-    SELECT concat_ws(' and ', 'process ' || string_agg(DISTINCT l.pid::text || coalesce(format(' (%s)', nullif(concat_ws(', ',
+    SELECT nullif(concat_ws(' and ', 'process ' || string_agg(DISTINCT l.pid::text || coalesce(format(' (%s)', nullif(concat_ws(', ',
                                   'application_name ' || quote_literal(nullif(a.application_name, '')),
                                   CASE WHEN a.application_name IS NOT NULL THEN a.state END,
                                   'last query started ' || date_trunc('second', clock_timestamp() - a.query_start) || ' ago'), '')), ''), ', process '),
-                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
-    INTO holders
+                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', ')), ''),
+           'See pg_stat_activity for what they are doing'
+           || CASE WHEN count(p.gid) > 0 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
+           || '. Run it again when they have ended.'
+    INTO holders, hint
     FROM pg_locks AS l
     LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
     LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
@@ -55,18 +57,7 @@ BEGIN
       AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
       AND CASE lock_holders.mode WHEN 'ACCESS EXCLUSIVE' THEN true WHEN 'ACCESS SHARE' THEN l.mode = 'AccessExclusiveLock'
                    ELSE l.mode NOT IN ('AccessShareLock', 'RowShareLock') END;
-    RETURN nullif(holders, '');
 END
-$function$;
-
-CREATE FUNCTION snowflake_migrate_internal.lock_hint(holders text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'See pg_stat_activity for what they are doing'
-           || CASE WHEN holders LIKE '%prepared transactions %'
-                   THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
-           || '. Run it again when they have ended.'
 $function$;
 
 -- The tables that a statement locks which changes columns of these tables: their partitions
@@ -97,7 +88,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     held regclass[];
-    holders text;
+    found record;
 BEGIN
     held := ARRAY(
         SELECT DISTINCT l.relation::regclass
@@ -107,14 +98,14 @@ BEGIN
           AND CASE lock_timed_out.mode WHEN 'ACCESS EXCLUSIVE' THEN true WHEN 'ACCESS SHARE' THEN l.mode = 'AccessExclusiveLock'
                    ELSE l.mode NOT IN ('AccessShareLock', 'RowShareLock') END
         ORDER BY 1);
-    holders := snowflake_migrate_internal.lock_holders(held, mode);
+    found := snowflake_migrate_internal.lock_holders(held, mode);
     PERFORM snowflake_internal.refuse('55P03',
         format('could not lock %s within lock_timeout (%s)',
                snowflake_migrate_internal.some_names(ARRAY(SELECT snowflake_migrate_internal.name_of(h.relation)
                                                            FROM unnest(CASE held WHEN '{}' THEN relations ELSE held END) AS h (relation))),
                current_setting('lock_timeout')),
-        detail => coalesce('Held by ' || holders || '.', 'No process holds it at this moment.'),
-        hint => 'Nothing was changed. ' || snowflake_migrate_internal.lock_hint(holders));
+        detail => coalesce('Held by ' || found.holders || '.', 'No process holds it at this moment.'),
+        hint => 'Nothing was changed. ' || found.hint);
 END
 $function$;
 
@@ -128,21 +119,21 @@ AS $function$
 DECLARE
     time_limit CONSTANT interval := snowflake_migrate_internal.lock_time_limit();
     wanted text;
-    holders text;
+    found record;
 BEGIN
     IF clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
         RETURN reported_at;
     END IF;
     SELECT string_agg(snowflake_migrate_internal.name_of(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
     FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
-    holders := snowflake_migrate_internal.lock_holders(relations, mode);
+    found := snowflake_migrate_internal.lock_holders(relations, mode);
     IF clock_timestamp() - begun > time_limit THEN
         PERFORM snowflake_internal.refuse('55P03', format('could not lock %s within %s', wanted, time_limit),
-            detail => coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
-            hint => snowflake_migrate_internal.lock_hint(holders));
+            detail => coalesce('Held by ' || found.holders || '.', 'Other transactions kept locking it.'),
+            hint => found.hint);
     END IF;
     RAISE NOTICE 'waiting for a lock on % for %', wanted, date_trunc('second', clock_timestamp() - begun)
-        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
+        USING DETAIL = coalesce('Held by ' || found.holders || '.', 'No process holds it at this moment.');
     RETURN clock_timestamp();
 END
 $function$;

@@ -143,8 +143,8 @@ AS $function$
 $function$;
 
 -- The next step, with the number of those of its kind. Empty sets are skipped.
-CREATE FUNCTION snowflake_migrate_internal.online_step(keys snowflake_migrate_internal.key[])
-RETURNS text LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_migrate_internal.online_step(keys snowflake_migrate_internal.key[], OUT step text, OUT is_backfill boolean)
+LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
@@ -166,6 +166,8 @@ AS $function$
       UNION ALL
         SELECT 5, 'adding foreign keys', count(*) FILTER (WHERE f.is_ready), count(*) FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
     )
-    SELECT coalesce((SELECT format('%s, %s of %s', p.name, p.done + 1, p.total) FROM phase AS p WHERE p.done < p.total ORDER BY p.place LIMIT 1),
-                    'ready to swap')
+    SELECT coalesce(p.text, 'ready to swap'), p.place IS NOT DISTINCT FROM 2
+    FROM (VALUES (1)) AS always
+    LEFT JOIN (SELECT p.place, format('%s, %s of %s', p.name, p.done + 1, p.total) AS text
+               FROM phase AS p WHERE p.done < p.total ORDER BY p.place LIMIT 1) AS p ON true
 $function$;

@@ -151,7 +151,7 @@ AS $function$
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), ''),
         snowflake_migrate_internal.lock_command(ARRAY[s.relation]) || c.commands
         || snowflake_migrate_internal.command(text 'call', s.relation,
-               format('snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass)', snowflake_migrate_internal.key_arguments(keys), s.quoted_name)))
+               format('snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass)', (SELECT snowflake_migrate_internal.key_arguments(keys)), s.quoted_name)))
     FROM shadow AS s
     JOIN altering AS c ON c.relation = s.relation
     GROUP BY s.relation, s.quoted_name, c.commands

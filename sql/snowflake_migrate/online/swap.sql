@@ -72,9 +72,9 @@ AS $function$
     FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
     WHERE x.shadow IS NULL
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o
+    SELECT DISTINCT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.plan_kind_obstacles(keys, true) AS o
+    SELECT DISTINCT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.plan_kind_obstacles(keys, true) AS o
 $function$;
 
 -- The privileges on a column, in an order in which they can be granted again, each
@@ -413,7 +413,6 @@ RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    missing text;
     not_null record;
     identities snowflake_migrate_internal.origins[];
     narrow snowflake_migrate_internal.key[];
@@ -474,14 +473,10 @@ BEGIN
     PERFORM snowflake_migrate_internal.compare_dependents(dependents, narrow);
     -- Only needed for a layout whose first IDs fit into an integer.
     IF NOT keep_sequence AND snowflake_migrate_internal.first_id_at(now()) <= 2147483647 THEN
-        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
-        FROM unnest(keys) AS key
-        CROSS JOIN LATERAL snowflake_migrate_internal.row_obstacles(key.target, key.column_name, search_path) AS o;
-        IF missing IS NOT NULL THEN
-            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
-                detail => missing,
-                hint => 'Nothing was changed by this statement.');
-        END IF;
+        PERFORM snowflake_migrate_internal.refuse_obstacles(
+            ARRAY(SELECT o FROM unnest(keys) AS key
+                  CROSS JOIN LATERAL snowflake_migrate_internal.row_obstacles(key.target, key.column_name, search_path) AS o),
+            format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)), text 'Nothing was changed by this statement.');
     END IF;
     PERFORM snowflake_migrate_internal.end_backfill((keys[1]).target, (keys[1]).column_name);
 END

@@ -8,7 +8,7 @@ CREATE VIEW snowflake_migrate.progress AS
            pg_catalog.round(100::numeric * p.rows_done::numeric / CASE WHEN p.rows_total <> 0::bigint THEN p.rows_total END::numeric, 1) AS percent_done,
            pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
            -- That of indexes and constraints, which follow, is not known.
-           CASE WHEN pg_catalog.starts_with(phase.step, 'backfill') THEN pg_catalog.make_interval(secs => pg_catalog.round(
+           CASE WHEN phase.is_backfill THEN pg_catalog.make_interval(secs => pg_catalog.round(
                (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
                / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) END AS time_left,
            pace.is_paused, pace.batch_size, pace.pause, pace.max_replay_lag, pace.max_active_sessions, p.waiting_for
@@ -26,7 +26,7 @@ CREATE VIEW snowflake_migrate.progress AS
           GROUP BY 1) AS p
     CROSS JOIN LATERAL pg_catalog.unnest(p.keys) AS key
     JOIN pg_catalog.pg_class AS c ON c.oid = key.target::pg_catalog.oid
-    CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.online_step(p.keys) AS step) AS phase
+    CROSS JOIN LATERAL snowflake_migrate_internal.online_step(p.keys) AS phase
     CROSS JOIN LATERAL snowflake_migrate_internal.pace_settings((p.keys[1]).target, (p.keys[1]).column_name) AS pace
     WHERE EXISTS (SELECT FROM snowflake_migrate_internal.shadows(p.keys) AS s
                   WHERE s.trigger_oid IS NOT NULL);

@@ -1,95 +1,29 @@
--- The keys that texts seem to be about, because they contain the name of a table that
--- has the key or references it, or of a view of one. Only the speed of the survey depends on it.
-CREATE FUNCTION snowflake_migrate_internal.named_keys(keys snowflake_migrate_internal.key[], texts text[])
-RETURNS snowflake_migrate_internal.key[] LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH word AS MATERIALIZED (
-        SELECT DISTINCT rtrim(w, '.') AS word
-        FROM unnest(texts) AS t (text) CROSS JOIN LATERAL regexp_split_to_table(t.text, E'[\\s,;:()]+') AS w
-    ), linked AS MATERIALIZED (
-        SELECT DISTINCT (r.target, r.column_name)::snowflake_migrate_internal.key AS k, r.relation
-        FROM snowflake_migrate_internal.columns_of_each(keys) AS r
-    ), object (k, name) AS (
-        SELECT l.k, l.relation::text FROM linked AS l
-      UNION ALL
-        SELECT l.k, w.ev_class::regclass::text
-        FROM linked AS l
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = l.relation AND d.classid = 'pg_rewrite'::regclass
-        JOIN pg_rewrite AS w ON w.oid = d.objid
-    )
-    SELECT ARRAY(SELECT DISTINCT o.k FROM object AS o JOIN word AS w ON w.word = o.name ORDER BY o.k)
-$function$;
-
--- The obstacles of each of several keys. Checking many keys at once takes little
--- longer than checking one, so they are divided only if some of them has an
--- obstacle: first into those whose tables or views an obstacle names, which are
--- checked one by one, and the others. Obstacles of the server are those of each key.
--- An error is an obstacle too. There are four kinds: 'window' and 'online' for those of one way,
--- 'common' for those of both, and 'dependents' for those of both in views, which take the longest
--- to find.
-CREATE FUNCTION snowflake_migrate_internal.survey_obstacles(
-    keys snowflake_migrate_internal.key[], kind text, keep_sequence boolean DEFAULT false, is_rest boolean DEFAULT false
-)
-RETURNS TABLE (target regclass, column_name name, obstacles text[])
-LANGUAGE plpgsql STABLE
+-- The obstacles of each of several keys: those that both kinds of plan have, or those of
+-- one. All keys are checked at once. An error is an obstacle of the key whose check
+-- raises it, which is found by dividing the keys.
+CREATE FUNCTION snowflake_migrate_internal.obstacles_of_each(keys snowflake_migrate_internal.key[], kind text)
+RETURNS TABLE (target regclass, column_name name, obstacles text[]) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    common CONSTANT text[] := CASE WHEN kind = 'common' THEN ARRAY(
-        SELECT format('%s. %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.server_obstacles() AS o WHERE NOT keep_sequence) ELSE '{}' END;
     half CONSTANT integer := cardinality(keys) / 2;
-    found text[];
-    named snowflake_migrate_internal.key[];
+    found snowflake_migrate_internal.obstacle[];
 BEGIN
-    IF coalesce(cardinality(keys), 0) = 0 THEN
-        RETURN;
-    END IF;
     BEGIN
-        found := ARRAY(
-            SELECT format('%s. %s', o.obstacle, o.remedy)
-            FROM snowflake_migrate_internal.obstacles(keys, NULL, keep_sequence, with_dependents => false) AS o WHERE kind = 'common'
-          UNION ALL
-            SELECT format('%s. %s', o.obstacle, o.remedy)
-            FROM snowflake_migrate_internal.dependent_obstacles_of_keys(keys) AS o WHERE kind = 'dependents'
-          UNION ALL
-            SELECT format('%s. %s', o.obstacle, o.remedy)
-            FROM snowflake_migrate_internal.plan_kind_obstacles(keys, kind = 'online') AS o WHERE kind IN ('window', 'online')
-          UNION ALL
-            SELECT format('%s. %s', o.obstacle, o.remedy)
-            FROM snowflake_migrate_internal.index_function_obstacles(keys, kind = 'online', NULL) AS o
-            WHERE kind IN ('window', 'online') AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.owner_obstacles(keys)));
-    EXCEPTION WHEN OTHERS THEN
-        found := ARRAY[SQLERRM];
-    END;
-    IF cardinality(keys) = 1 OR found = common THEN
-        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(keys) AS k;
-        RETURN;
-    END IF;
-    IF NOT is_rest THEN
-        named := snowflake_migrate_internal.named_keys(keys, found);
+        found := CASE kind WHEN 'common' THEN ARRAY(SELECT o FROM snowflake_migrate_internal.obstacles(keys) AS o)
+                           ELSE ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(keys, kind = 'online') AS o) END;
         RETURN QUERY
-            SELECT o.* FROM unnest(named) AS k
-            CROSS JOIN LATERAL snowflake_migrate_internal.survey_obstacles(ARRAY[k], kind, keep_sequence) AS o;
-        keys := ARRAY(SELECT k FROM unnest(keys) AS k WHERE k <> ALL (named) ORDER BY k);
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys, kind, keep_sequence, true) AS o;
-    ELSE
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[:half], kind, keep_sequence, true) AS o;
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[half + 1:], kind, keep_sequence, true) AS o;
-    END IF;
+            SELECT b.target, b.column_name, snowflake_migrate_internal.obstacle_lines(b.obstacles)
+            FROM snowflake_migrate_internal.obstacles_by_key(keys, found) AS b;
+    EXCEPTION WHEN OTHERS THEN
+        IF half = 0 THEN
+            RETURN QUERY SELECT k.target, k.column_name, ARRAY[SQLERRM] FROM unnest(keys) AS k;
+        ELSE
+            RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.obstacles_of_each(keys[:half], kind) AS o;
+            RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.obstacles_of_each(keys[half + 1:], kind) AS o;
+        END IF;
+    END;
 END
-$function$;
-
--- Those of several keys that a plan cannot have, in words.
-CREATE FUNCTION snowflake_migrate_internal.refused_keys(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_migrate_internal.some_names(array_agg(DISTINCT format('%s.%I', o.target, o.column_name)))
-    FROM unnest(ARRAY['common', 'dependents', CASE WHEN online THEN 'online' ELSE 'window' END]) AS k (kind)
-    CROSS JOIN LATERAL snowflake_migrate_internal.survey_obstacles(keys, k.kind, keep_sequence) AS o
-    WHERE cardinality(keys) > 1 AND o.obstacles <> '{}'
-    HAVING count(DISTINCT (o.target, o.column_name)) < cardinality(keys)
 $function$;
 
 -- An error at a column is a text in its row, because each check is in a
@@ -146,8 +80,8 @@ BEGIN
 
     SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
     FROM (SELECT k.kind, o.*
-          FROM unnest('{common,dependents,window,online}'::text[]) AS k (kind)
-          CROSS JOIN LATERAL snowflake_migrate_internal.survey_obstacles(keys, k.kind) AS o) AS c
+          FROM unnest('{common,window,online}'::text[]) AS k (kind)
+          CROSS JOIN LATERAL snowflake_migrate_internal.obstacles_of_each(keys, k.kind) AS o) AS c
     WHERE c.obstacles <> '{}';
 
     FOR key IN
@@ -187,8 +121,7 @@ BEGIN
                   CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(n.target, n.column_name) AS f
                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r') AS t;
             place := format(' %s %s', key.relation::oid, key.attname);
-            common := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                      || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('dependents' || place)) AS o);
+            common := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o);
             window_obstacles := common || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
             window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
                                WHEN key.is_narrow THEN 'rewrite' ELSE 'catalog only' END;
