@@ -6,13 +6,54 @@
 -- otherwise the existing partitions are those of another zone or step, and
 -- the function raises an error instead of a gap.
 
+-- Fails if the DEFAULT partition has rows of new partitions, with whose rows PostgreSQL
+-- creates none. Who may not read it is told by PostgreSQL.
+CREATE FUNCTION snowflake_internal.refuse_default_rows(parent regclass, first_id bigint, end_id bigint)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    rest record;
+    condition text;
+    held text[];
+BEGIN
+    SELECT c.oid::regclass AS relation, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', m.nspname, o.relname) AS parent, a.attname
+    INTO rest
+    FROM pg_partitioned_table AS p
+    JOIN pg_class AS o ON o.oid = p.partrelid
+    JOIN pg_namespace AS m ON m.oid = o.relnamespace
+    JOIN pg_class AS c ON c.oid = p.partdefid
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_attribute AS a ON a.attrelid = o.oid AND a.attnum = p.partattrs[0]
+    WHERE p.partrelid = refuse_default_rows.parent;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    condition := format('%1$I >= %2$s AND %1$I < %3$s', rest.attname, first_id, end_id);
+    BEGIN
+        held := snowflake_internal.read(rest.relation, format('SELECT pg_catalog.count(*), pg_catalog.min(%1$I), pg_catalog.max(%1$I) FROM %2$s WHERE %3$s',
+                                                              rest.attname, rest.name, condition));
+    EXCEPTION WHEN insufficient_privilege THEN
+        RETURN;
+    END;
+    IF held[1] <> '0' THEN
+        PERFORM snowflake_internal.refuse('23514', format('the DEFAULT partition %s already has rows of these partitions', rest.name),
+            detail => format('It has %s, with IDs from %s to %s.', CASE held[1] WHEN '1' THEN '1 row' ELSE held[1] || ' rows' END,
+                             snowflake_internal.time_of(held[2]::bigint), snowflake_internal.time_of(held[3]::bigint)),
+            hint => format('In one transaction: ALTER TABLE %1$s DETACH PARTITION %2$s; the statements of this function; '
+                           'WITH moved AS (DELETE FROM %2$s WHERE %3$s RETURNING *) INSERT INTO %1$s SELECT * FROM moved; '
+                           'ALTER TABLE %1$s ATTACH PARTITION %2$s DEFAULT.', rest.parent, rest.name, condition));
+    END IF;
+END
+$function$;
+
 CREATE FUNCTION snowflake_partition_ddl(
     parent regclass,
     since timestamp with time zone,
     until timestamp with time zone,
     step interval,
     time_zone text DEFAULT NULL
-) RETURNS SETOF text LANGUAGE plpgsql STABLE PARALLEL SAFE
+) RETURNS SETOF text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -42,6 +83,8 @@ DECLARE
     ends_id bigint;
     is_stalled boolean := false;
     is_written boolean := false;
+    -- Of the first partition that is written.
+    first_id bigint;
     -- The existing partition at whose end the steps continue.
     resumed integer;
     is_exact boolean;
@@ -256,6 +299,7 @@ BEGIN
                 RETURN NEXT format('CREATE TABLE %I.%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)',
                                    parent_schema, stem || label, parent, begins_id, ends_id);
                 is_written := true;
+                first_id := coalesce(first_id, begins_id);
             ELSIF lows[neighbour] > begins_id THEN
                 problem := 'overlap';
                 blocking := neighbour;
@@ -291,6 +335,7 @@ BEGIN
         END IF;
     END IF;
     IF problem IS NULL THEN
+        PERFORM snowflake_internal.refuse_default_rows(parent, first_id, begins_id) WHERE is_written;
         RETURN;
     END IF;
 

@@ -1,7 +1,7 @@
 -- Findings: what a migration will break, or what continues to use the old
 -- sequence, in functions, triggers and views of the application. They are found by
 -- what the bodies contain, as text, so they are hints for a person. A migration is
--- never refused because of them.
+-- not refused because of them. What can be tried with a new number is an obstacle.
 --
 -- Bodies are compared as snowflake_migrate_internal.code() returns them: tokens
 -- between single spaces, without comments. A name of the catalog is brought into
@@ -28,17 +28,6 @@ AS $function$
     SELECT c.code, regexp_replace(c.code, E'([][\\\\.*+?(){}|^$])', E'\\\\\\1', 'g')
     FROM btrim(snowflake_migrate_internal.code(quote_ident(name)), ' ') AS c (code)
 $function$;
-
--- stage is the step that breaks or changes it: 'shadow' (an online plan adds the
--- column), 'type' (the column becomes a bigint; online that is the swap), 'default' (the
--- column gets its new default). relation is the table of that step; column_name is NULL
--- where the finding is about its rows. breaks_writes: INSERT or UPDATE of the table fails
--- afterwards, or new rows do not get snowflake IDs. called is the function that lacks
--- a form for a bigint, where that is the finding.
-CREATE TYPE snowflake_migrate_internal.finding AS (
-    relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text, called text
-);
-COMMENT ON TYPE snowflake_migrate_internal.finding IS 'What a migration breaks or changes in code that it does not change itself';
 
 -- The findings of a plan.
 CREATE FUNCTION snowflake_migrate_internal.findings(keys snowflake_migrate_internal.key[], online boolean)
@@ -221,7 +210,7 @@ AS $function$
     )
     SELECT r.relation, NULL::name, r.object,
            'inserts whole rows of this table into another one, which lacks the column that the migration adds',
-           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow', NULL
+           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow', NULL, false
     FROM row_copy AS r
   UNION ALL
     SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
@@ -229,14 +218,14 @@ AS $function$
                 ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
            CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
                 ELSE 'Before the migration, name the columns.' END,
-           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow', NULL
+           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow', NULL, false
     FROM named AS u
     JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
     WHERE t.is_narrow
   UNION ALL
     SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
            format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
-           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow', NULL
+           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow', NULL, false
     FROM linked_table AS t
     JOIN returning_rows AS b ON b.prorettype = t.reltype
     WHERE b.code ~ ' select ' AND b.code !~ E' (?:select|,|\\.) \\* '
@@ -245,15 +234,15 @@ AS $function$
            format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
            CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
                 ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
-           true, 'type', c.signature
+           true, 'type', c.signature, false
     FROM narrow_call AS c
   UNION ALL
     SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
-           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default', NULL
+           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default', NULL, false
     FROM narrow_variable AS v
   UNION ALL
     SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
-           'Before the migration, drop the trigger: the default replaces it.', true, 'type', NULL
+           'Before the migration, drop the trigger: the default replaces it.', true, 'type', NULL, false
     FROM fired AS f
     WHERE f.is_autoinc AND f.is_narrow
       -- The arguments, each with a zero byte at its end.
@@ -262,7 +251,7 @@ AS $function$
     SELECT k.relation, k.attname, k.object,
            CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
                 ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
-           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default', NULL
+           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default', NULL, false
     FROM key_setter AS k
   UNION ALL
     SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
@@ -274,29 +263,70 @@ AS $function$
            CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
                        WHEN 'setval' THEN 'Remove the call after the migration.'
                        ELSE 'Use INSERT ... RETURNING.' END,
-           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default', NULL
+           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default', NULL,
+           c.word = 'currval' AND EXISTS (
+               SELECT FROM pg_depend AS d
+               LEFT JOIN pg_trigger AS g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid AND g.tgisinternal
+               WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = c.oid AND g.oid IS NULL
+                 AND d.classid IN ('pg_attrdef'::regclass, 'pg_trigger'::regclass, 'pg_rewrite'::regclass))
     FROM sequence_call AS c
+  UNION ALL
+    SELECT DISTINCT s.relation, s.attname, format('the default of %s.%I', e.adrelid::regclass, a.attname), format('calls currval(%L), which does not return the new row''s ID any more', s.sequence),
+           'Before the migration, insert the ID that INSERT ... RETURNING returned.', false, 'default', NULL, true
+    FROM key_sequence AS s
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_attrdef'::regclass
+    JOIN pg_attrdef AS e ON e.oid = d.objid
+    JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+    WHERE pg_get_expr(e.adbin, e.adrelid) ~ E'\\mcurrval\\('
   UNION ALL
     -- Once, with the first table.
     SELECT (keys[1]).target, NULL::name, format('function %s', b.oid::regprocedure),
            'was not searched, because its body is larger than 1 MB',
-           'Look in it for statements that use the tables, the columns or their sequences.', false, 'default', NULL
+           'Look in it for statements that use the tables, the columns or their sequences.', false, 'default', NULL, false
     FROM body AS b
     WHERE b.code IS NULL
   UNION ALL
     SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
-           'Its values are old numbers after the migration.', false, 'default', NULL
+           'Its values are old numbers after the migration.', false, 'default', NULL, false
     FROM key_sequence AS s
     JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
     JOIN pg_rewrite AS w ON w.oid = d.objid
+  UNION ALL
+    SELECT f.* FROM snowflake_migrate_internal.new_id_findings(keys) AS f
+$function$;
+
+-- The findings of a plan, for its obstacles, warnings and notes. Most of them are hints,
+-- so an error of the search does not prevent a plan.
+CREATE FUNCTION snowflake_migrate_internal.plan_findings(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean)
+RETURNS snowflake_migrate_internal.finding[] LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN ARRAY(SELECT f FROM snowflake_migrate_internal.findings(keys, online) AS f WHERE NOT keep_sequence OR f.stage <> 'default');
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
+    RETURN '{}';
+END
+$function$;
+
+-- Those that are obstacles.
+CREATE FUNCTION snowflake_migrate_internal.finding_obstacles(findings snowflake_migrate_internal.finding[])
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT f.relation, f.column_name,
+           concat_ws(' ', f.object, f.finding) || ': in a session that has used the sequence, new rows would get the number of an old one',
+           f.remedy, '55000'
+    FROM unnest(findings) AS f
+    WHERE f.refuses
 $function$;
 
 -- Warns of the findings that break writes, once for each function without a form for
--- a bigint, and returns all of them for the notes of the steps. They are hints, so an
--- error of the search does not prevent a plan. Nothing is said of columns without a
--- foreign key when the migration is complete.
-CREATE FUNCTION snowflake_migrate_internal.warn(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean, is_pending boolean)
-RETURNS snowflake_migrate_internal.finding[] LANGUAGE plpgsql STABLE
+-- a bigint, and returns all of them for the notes of the steps. Nothing is said of columns
+-- without a foreign key when the migration is complete.
+CREATE FUNCTION snowflake_migrate_internal.warn(
+    keys snowflake_migrate_internal.key[], found_ones snowflake_migrate_internal.finding[], is_pending boolean
+) RETURNS snowflake_migrate_internal.finding[] LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -313,7 +343,7 @@ BEGIN
         IF unlinked IS NOT NULL THEN
             findings := ARRAY[((keys[1]).target, NULL, NULL,
                 format('Seem to hold these IDs without a foreign key: %s', snowflake_migrate_internal.some_names(unlinked)),
-                NULL, false, 'default', NULL)::snowflake_migrate_internal.finding];
+                NULL, false, 'default', NULL, false)::snowflake_migrate_internal.finding];
             RAISE WARNING '% to hold these IDs without a foreign key',
                 CASE cardinality(unlinked) WHEN 1 THEN '1 column seems' ELSE to_char(cardinality(unlinked), 'FM999,999') || ' columns seem' END
                 USING DETAIL = format('Found by names and by the columns of their tables: %s. Writes of new IDs to them will fail (22003).', snowflake_migrate_internal.some_names(unlinked)),
@@ -322,8 +352,7 @@ BEGIN
         FOR found IN
             SELECT f.*, f AS whole, row_number() OVER same AS place,
                    count(*) OVER (PARTITION BY f.breaks_writes, f.called, CASE WHEN f.called IS NULL THEN f END) AS places
-            FROM snowflake_migrate_internal.findings(keys, online) AS f
-            WHERE NOT keep_sequence OR f.stage <> 'default'
+            FROM unnest(found_ones) AS f
             WINDOW same AS (PARTITION BY f.breaks_writes, f.called, CASE WHEN f.called IS NULL THEN f END
                             ORDER BY f.relation::text, f.stage, f.object, f.finding)
             ORDER BY f.breaks_writes DESC, f.called IS NOT NULL, f.called, f.relation::text, f.stage, f.object, f.finding
@@ -371,7 +400,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH found AS (
         SELECT concat_ws(' ', f.object, f.finding) AS finding, rtrim(f.remedy, '.') AS remedy, row_number() OVER (ORDER BY f.place) AS number
-        FROM unnest(findings) WITH ORDINALITY AS f (relation, column_name, object, finding, remedy, breaks_writes, stage, called, place)
+        FROM unnest(findings) WITH ORDINALITY AS f (relation, column_name, object, finding, remedy, breaks_writes, stage, called, refuses, place)
         WHERE f.stage = finding_notes.stage
           AND (finding_notes.relation IS NULL OR f.relation = finding_notes.relation)
     )

@@ -34,14 +34,16 @@ END
 $function$;
 
 -- Fails if there are obstacles.
-CREATE FUNCTION snowflake_migrate_internal.require_possible(keys snowflake_migrate_internal.key[], online boolean, search_path text, keep_sequence boolean)
-RETURNS void LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_migrate_internal.require_possible(
+    keys snowflake_migrate_internal.key[], online boolean, search_path text, keep_sequence boolean, findings snowflake_migrate_internal.finding[]
+) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     obstacles CONSTANT snowflake_migrate_internal.obstacle[] :=
         ARRAY(SELECT o FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o)
-        || ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(keys, online, search_path) AS o);
+        || ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(keys, online, search_path) AS o)
+        || ARRAY(SELECT o FROM snowflake_migrate_internal.finding_obstacles(findings) AS o);
     possible CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.keys_without(keys, obstacles);
 BEGIN
     PERFORM snowflake_migrate_internal.refuse_obstacles(obstacles, format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
@@ -97,12 +99,12 @@ DECLARE
     is_switched CONSTANT boolean := CASE
         WHEN keep_sequence THEN NOT EXISTS (SELECT FROM snowflake_migrate_internal.narrow_sequences(keys))
         ELSE NOT EXISTS (SELECT FROM unnest(keys) AS key WHERE NOT snowflake_internal.has_ids(key.target, key.column_name)) END;
-    findings snowflake_migrate_internal.finding[];
+    findings snowflake_migrate_internal.finding[] := snowflake_migrate_internal.plan_findings(keys, online AND is_narrow, keep_sequence);
 BEGIN
     IF is_narrow OR NOT is_switched THEN
-        PERFORM snowflake_migrate_internal.require_possible(keys, online, search_path, keep_sequence);
+        PERFORM snowflake_migrate_internal.require_possible(keys, online, search_path, keep_sequence, findings);
     END IF;
-    findings := snowflake_migrate_internal.warn(keys, online AND is_narrow, keep_sequence, is_narrow OR NOT is_switched);
+    findings := snowflake_migrate_internal.warn(keys, findings, is_narrow OR NOT is_switched);
     IF NOT keep_sequence THEN
         RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.first_steps(keys) AS s;
     END IF;

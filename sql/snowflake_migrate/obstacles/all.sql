@@ -7,11 +7,11 @@ RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT NULL::regclass, NULL::name, 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
-           'Add it to shared_preload_libraries and restart the server.', '55000'
+           'Add it to shared_preload_libraries and restart the server. Keys are widened without it: keep_sequence => true.', '55000'
     FROM snowflake_internal.get_status() AS s WHERE NOT s.preloaded
   UNION ALL
     SELECT NULL, NULL, 'this server does not issue IDs: snowflake.node_id is not set',
-           'Set it in postgresql.conf and restart the server.', '55000'
+           'Set it in postgresql.conf and restart the server. Keys are widened without it: keep_sequence => true.', '55000'
     FROM snowflake_internal.get_status() AS s WHERE s.preloaded AND s.node_id IS NULL
   UNION ALL
     SELECT NULL, NULL, 'permission denied for function snowflake_nextval',
@@ -263,6 +263,7 @@ BEGIN
             FROM snowflake_migrate_internal.columns_of_each(keys) AS r
             WHERE r.is_narrow)) AS o;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.rebuild_obstacles(keys) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.new_id_obstacles(keys, keep_sequence, search_path) AS o;
 END
 $function$;
 

@@ -8,7 +8,7 @@ CREATE FUNCTION snowflake_migrate_internal.rename_columns(expression text, forme
 -- The expressions that use these columns, as the catalog has them. Those that
 -- partitions and child tables have from their parents are the parents'.
 CREATE FUNCTION snowflake_migrate_internal.expressions(relation regclass, attributes smallint[])
-RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
+RETURNS TABLE (description text, kind text, expression text, is_condition boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH dependent AS MATERIALIZED (
@@ -36,22 +36,22 @@ AS $function$
         CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
         WHERE k.place <= i.indnkeyatts
     )
-    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
+    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid), true
     FROM dependent AS d
     JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
   UNION ALL
-    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
+    SELECT k.description, k.kind, k.expression, false FROM keys AS k WHERE k.attribute = 0
   UNION ALL
-    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
+    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid), false FROM indexed AS i WHERE i.indpred IS NOT NULL
   UNION ALL
-    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
+    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname), false
     FROM keys AS k
     JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
     JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
     JOIN pg_namespace AS n ON n.oid = o.oprnamespace
     WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
   UNION ALL
-    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
+    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression, false
     FROM dependent AS d
     JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
     JOIN pg_namespace AS n ON n.oid = x.stxnamespace

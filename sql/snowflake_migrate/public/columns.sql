@@ -86,11 +86,13 @@ BEGIN ATOMIC
            source.sequence::pg_catalog.regclass AS sequence,
            used.last_value,
            bound.last_possible,
-           CASE bound.last_possible WHEN own.type_end THEN pg_catalog.format('the type of %I', a.attname)
+           CASE WHEN bound.is_second_range THEN 'the numbers that were used before'
+                ELSE CASE bound.last_possible WHEN own.type_end THEN pg_catalog.format('the type of %I', a.attname)
                                     WHEN referencing.type_end THEN pg_catalog.format('the type of %s', referencing.narrowest)
-                                    WHEN own.sequence_end THEN 'the sequence' END AS limited_by,
-           pg_catalog.round(pg_catalog.abs(100.0 * used.last_value::pg_catalog.numeric)
-               / CASE WHEN bound.last_possible <> 0::bigint THEN pg_catalog.abs(bound.last_possible::pg_catalog.numeric) END, 2) AS percent_used,
+                                    WHEN own.sequence_end THEN 'the sequence' END END AS limited_by,
+           pg_catalog.round(100.0 * (used.last_value::pg_catalog.numeric - bound.first)
+               / CASE WHEN bound.last_possible::pg_catalog.numeric <> bound.first
+                      THEN bound.last_possible::pg_catalog.numeric - bound.first END, 2) AS percent_used,
            pg_catalog.floor(pg_catalog.abs(bound.last_possible::pg_catalog.numeric - used.last_value::pg_catalog.numeric)
                / pg_catalog.abs(own.increment::pg_catalog.numeric)
                / CASE WHEN inserted.a_day > 0::pg_catalog.numeric THEN inserted.a_day END) AS days_left,
@@ -107,6 +109,7 @@ BEGIN ATOMIC
     CROSS JOIN LATERAL (
         SELECT q.seqincrement AS increment, q.seqincrement > 0::bigint AS is_ascending,
                CASE WHEN q.seqincrement > 0::bigint THEN q.seqmax ELSE q.seqmin END AS sequence_end,
+               CASE WHEN q.seqincrement > 0::bigint THEN q.seqmin ELSE q.seqmax END AS sequence_begin, q.seqstart AS start,
                -- Only a domain has another base type.
                snowflake_migrate_internal.type_end(
                    CASE WHEN a.atttypid = 'pg_catalog.int2'::pg_catalog.regtype::pg_catalog.oid
@@ -135,8 +138,17 @@ BEGIN ATOMIC
                 AND k.confrelid = c.oid AND key.referenced = a.attnum) AS r
     ) AS referencing
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN own.is_ascending THEN least(own.type_end, referencing.type_end, own.sequence_end)
-                    ELSE greatest(own.type_end, referencing.type_end, own.sequence_end) END AS last_possible
+        -- A sequence that began above zero and is below it now was restarted in the negative
+        -- range, which ends at the numbers that it used first.
+        SELECT w.is_second_range,
+               CASE WHEN w.is_second_range THEN CASE WHEN own.is_ascending THEN (-1)::bigint ELSE 1::bigint END
+                    WHEN own.is_ascending THEN least(own.type_end, referencing.type_end, own.sequence_end)
+                    ELSE greatest(own.type_end, referencing.type_end, own.sequence_end) END AS last_possible,
+               CASE WHEN w.is_second_range AND own.is_ascending THEN greatest(own.sequence_begin, - own.type_end - 1::bigint)
+                    WHEN w.is_second_range THEN least(own.sequence_begin, - own.type_end - 1::bigint)
+                    WHEN own.is_ascending = (own.start < 0::bigint) THEN own.start ELSE 0::bigint END::pg_catalog.numeric AS first
+        FROM (SELECT coalesce(CASE WHEN own.is_ascending THEN used.last_value < 0::bigint AND own.start > 0::bigint
+                                   ELSE used.last_value > 0::bigint AND own.start < 0::bigint END, false) AS is_second_range) AS w
     ) AS bound
     CROSS JOIN LATERAL (
         -- Since the statistics were reset, if that is known.
@@ -166,6 +178,6 @@ COMMENT ON COLUMN snowflake_migrate.columns.sequence IS 'Sequence that the colum
 COMMENT ON COLUMN snowflake_migrate.columns.last_value IS 'Last value of the sequence; NULL before the first one, or if the user may not read the sequence';
 COMMENT ON COLUMN snowflake_migrate.columns.last_possible IS 'Last number that the column''s type, the sequence and the columns that reference it can hold';
 COMMENT ON COLUMN snowflake_migrate.columns.limited_by IS 'Which of them that is';
-COMMENT ON COLUMN snowflake_migrate.columns.percent_used IS 'Percentage of last_possible that last_value has reached';
+COMMENT ON COLUMN snowflake_migrate.columns.percent_used IS 'Percentage of the numbers up to last_possible that are used: from zero, from the start of a sequence that begins below it, or, after a restart in the negative range, from there';
 COMMENT ON COLUMN snowflake_migrate.columns.days_left IS 'Days until last_possible, at the rate of rows inserted since the statistics of the database were reset; NULL if they never were';
 COMMENT ON COLUMN snowflake_migrate.columns.referenced_by IS 'Columns that reference the column';

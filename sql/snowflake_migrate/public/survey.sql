@@ -1,7 +1,7 @@
 -- The obstacles of each of several keys: those that both kinds of plan have, or those of
 -- one. All keys are checked at once. An error is an obstacle of the key whose check
 -- raises it, which is found by dividing the keys.
-CREATE FUNCTION snowflake_migrate_internal.obstacles_of_each(keys snowflake_migrate_internal.key[], kind text)
+CREATE FUNCTION snowflake_migrate_internal.obstacles_of_each(keys snowflake_migrate_internal.key[], kind text, keep_sequence boolean)
 RETURNS TABLE (target regclass, column_name name, obstacles text[]) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -10,7 +10,7 @@ DECLARE
     found snowflake_migrate_internal.obstacle[];
 BEGIN
     BEGIN
-        found := CASE kind WHEN 'common' THEN ARRAY(SELECT o FROM snowflake_migrate_internal.obstacles(keys) AS o)
+        found := CASE kind WHEN 'common' THEN ARRAY(SELECT o FROM snowflake_migrate_internal.obstacles(keys, NULL, keep_sequence) AS o)
                            ELSE ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(keys, kind = 'online') AS o) END;
         RETURN QUERY
             SELECT b.target, b.column_name, snowflake_migrate_internal.obstacle_lines(b.obstacles)
@@ -19,8 +19,8 @@ BEGIN
         IF half = 0 THEN
             RETURN QUERY SELECT k.target, k.column_name, ARRAY[SQLERRM] FROM unnest(keys) AS k;
         ELSE
-            RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.obstacles_of_each(keys[:half], kind) AS o;
-            RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.obstacles_of_each(keys[half + 1:], kind) AS o;
+            RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.obstacles_of_each(keys[:half], kind, keep_sequence) AS o;
+            RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.obstacles_of_each(keys[half + 1:], kind, keep_sequence) AS o;
         END IF;
     END;
 END
@@ -30,7 +30,7 @@ $function$;
 -- subtransaction. The functions of the application are read once, for all
 -- columns together. Compiling a query over the catalog takes longer than running
 -- it, so jit is off.
-CREATE FUNCTION snowflake_migrate_internal.survey(schema_name name)
+CREATE FUNCTION snowflake_migrate_internal.survey(schema_name name, keep_sequence boolean)
 RETURNS TABLE (
     table_name regclass, column_name name, data_type text, percent_used numeric, limited_by text, row_estimate bigint,
     tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
@@ -40,9 +40,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
     keys snowflake_migrate_internal.key[];
-    found_relations regclass[];
-    found_columns name[];
-    found_texts text[];
+    found snowflake_migrate_internal.finding[];
     finding_error text;
     unlinked jsonb;
     key record;
@@ -64,9 +62,7 @@ BEGIN
         RETURN;
     END IF;
     BEGIN
-        SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
-        INTO found_relations, found_columns, found_texts
-        FROM snowflake_migrate_internal.findings(keys, true) AS f;
+        found := ARRAY(SELECT f FROM snowflake_migrate_internal.findings(keys, true) AS f WHERE NOT keep_sequence OR f.stage <> 'default');
     EXCEPTION WHEN OTHERS THEN
         finding_error := SQLERRM;
     END;
@@ -81,13 +77,17 @@ BEGIN
     SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
     FROM (SELECT k.kind, o.*
           FROM unnest('{common,window,online}'::text[]) AS k (kind)
-          CROSS JOIN LATERAL snowflake_migrate_internal.obstacles_of_each(keys, k.kind) AS o) AS c
+          CROSS JOIN LATERAL snowflake_migrate_internal.obstacles_of_each(keys, k.kind, keep_sequence) AS o
+        UNION ALL
+          SELECT 'finding', b.target, b.column_name, snowflake_migrate_internal.obstacle_lines(b.obstacles)
+          FROM snowflake_migrate_internal.obstacles_by_key(keys, ARRAY(
+              SELECT o FROM snowflake_migrate_internal.finding_obstacles(found) AS o)) AS b) AS c
     WHERE c.obstacles <> '{}';
 
     FOR key IN
         SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
                c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used, s.limited_by,
-               coalesce(l.is_narrow, false) AS is_narrow, l.linked, l.narrow
+               coalesce(l.is_narrow, false) AS is_narrow, l.linked, l.narrow, w.relation IS NULL AS is_wide
         FROM snowflake_migrate_internal.columns() AS s
         JOIN pg_namespace AS n ON n.nspname = s.schema_name
         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
@@ -96,6 +96,8 @@ BEGIN
                           array_agg((r.relation, r.attname)::snowflake_migrate_internal.key) FILTER (WHERE r.is_narrow) AS narrow
                    FROM snowflake_migrate_internal.columns_of_each(keys) AS r
                    GROUP BY r.target, r.column_name) AS l ON l.target = c.oid AND l.column_name = s.column_name
+        -- Of a wide column, the sequence may end as an integer.
+        LEFT JOIN snowflake_migrate_internal.narrow_sequences(keys) AS w ON w.relation = c.oid AND w.column_name = s.column_name
         WHERE c.oid IN (SELECT k.target FROM unnest(keys) AS k)
         ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
     LOOP
@@ -121,10 +123,11 @@ BEGIN
                   CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(n.target, n.column_name) AS f
                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r') AS t;
             place := format(' %s %s', key.relation::oid, key.attname);
-            common := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o);
+            common := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                      || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('finding' || place)) AS o);
             window_obstacles := common || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
             window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
-                               WHEN key.is_narrow THEN 'rewrite' ELSE 'catalog only' END;
+                               WHEN key.is_narrow THEN 'rewrite' WHEN keep_sequence AND key.is_wide THEN 'not needed' ELSE 'catalog only' END;
             IF key.is_narrow THEN
                 online_obstacles := common || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
                 online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
@@ -132,11 +135,12 @@ BEGIN
                 online_way := 'not needed';
             END IF;
             findings := ARRAY(
-                SELECT f.text
-                FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
+                SELECT format('%s %s. %s', f.object, f.finding, f.remedy)
+                FROM generate_subscripts(found, 1) AS n (place)
+                CROSS JOIN LATERAL unnest(found[n.place:n.place]) AS f
                 WHERE EXISTS (SELECT FROM unnest(key.linked) AS l
-                              WHERE l.target = f.relation AND (f.attname IS NULL OR l.column_name = f.attname))
-                ORDER BY f.place) || array_remove(ARRAY[finding_error, unlinked ->> format('%s %s', key.relation::oid, key.attname)], NULL);
+                              WHERE l.target = f.relation AND (f.column_name IS NULL OR l.column_name = f.column_name))
+                ORDER BY n.place) || array_remove(ARRAY[finding_error, unlinked ->> format('%s %s', key.relation::oid, key.attname)], NULL);
         EXCEPTION WHEN OTHERS THEN
             window_way := 'not possible';
             online_way := 'not possible';
@@ -150,7 +154,7 @@ $function$;
 
 -- In the order in which they are to be migrated: first what can be, and of that what
 -- runs out first.
-CREATE FUNCTION snowflake_migrate.survey(schema_name name DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate.survey(schema_name name DEFAULT NULL, keep_sequence boolean DEFAULT false)
 RETURNS TABLE (
     table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
     tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
@@ -168,7 +172,7 @@ AS $function$
     FROM (SELECT a.*, p.is_possible,
                  row_number() OVER (ORDER BY a.percent_used DESC NULLS LAST, p.is_possible DESC, a.place) = 1 AS is_first,
                  row_number() OVER (PARTITION BY p.is_possible ORDER BY a.percent_used DESC NULLS LAST, a.place) = 1 AS is_first_of_kind
-          FROM snowflake_migrate_internal.survey(survey.schema_name) WITH ORDINALITY AS a (
+          FROM snowflake_migrate_internal.survey(survey.schema_name, coalesce(survey.keep_sequence, false)) WITH ORDINALITY AS a (
               table_name, column_name, data_type, percent_used, limited_by, row_estimate, tables_rewritten, bytes_rewritten, window_way, online_way,
               window_obstacles, online_obstacles, findings, place)
           CROSS JOIN LATERAL (SELECT a.window_way <> 'not possible' OR a.online_way = 'possible') AS p (is_possible)
@@ -180,9 +184,9 @@ AS $function$
           JOIN pg_class AS c ON c.oid = t.table_oid
           JOIN pg_namespace AS n ON n.oid = c.relnamespace
           CROSS JOIN LATERAL unnest(t.column_names) AS k (name)
-          WHERE (survey.schema_name IS NULL OR n.nspname = survey.schema_name)
+          WHERE (survey.schema_name IS NULL OR n.nspname = survey.schema_name) AND survey.keep_sequence IS NOT TRUE
             AND snowflake_migrate_internal.lacks_boundary(t.table_oid, k.name)) AS s
     ORDER BY s.is_possible DESC, s.percent_used DESC NULLS LAST, s.place
 $function$;
-COMMENT ON FUNCTION snowflake_migrate.survey(schema_name name) IS
-    'Returns for each column with a sequence, and for those whose boundary is not set, how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
+COMMENT ON FUNCTION snowflake_migrate.survey(schema_name name, keep_sequence boolean) IS
+    'Returns for each column with a sequence, and for those whose boundary is not set, how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all. With keep_sequence, how it can be widened';

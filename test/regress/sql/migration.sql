@@ -65,3 +65,23 @@ INSERT INTO invoices (customer_id) VALUES (1) RETURNING number;
 SELECT table_name, column_name, data_type, kind, last_value FROM snowflake_migrate.columns ORDER BY table_name COLLATE "C";
 CALL snowflake_migrate.revert('tickets');
 DROP TABLE tickets, invoices, customers;
+-- A default that returns currval() of the key would link new rows to old ones.
+CREATE TABLE happenings (id serial PRIMARY KEY, at timestamptz);
+CREATE FUNCTION new_happening() RETURNS integer LANGUAGE sql AS
+    $$ INSERT INTO happenings (at) VALUES (now()); SELECT currval('happenings_id_seq')::integer $$;
+CREATE TABLE tags (name text, born integer NOT NULL DEFAULT new_happening() REFERENCES happenings);
+CREATE TABLE notes (happening integer DEFAULT currval('happenings_id_seq') REFERENCES happenings);
+CALL snowflake_migrate.run('happenings');
+SELECT window_way, window_obstacles FROM snowflake_migrate.survey() WHERE table_name = 'happenings'::regclass;
+-- Widening alone leaves it as it is.
+SELECT step, what FROM snowflake_migrate.plan('happenings', keep_sequence => true);
+SELECT window_way, window_obstacles FROM snowflake_migrate.survey(keep_sequence => true) WHERE table_name = 'happenings'::regclass;
+-- Restarted in the negative range, a sequence ends at the numbers that it used before.
+SELECT setval('happenings_id_seq', 2147483647);
+ALTER SEQUENCE happenings_id_seq MINVALUE -2147483648 RESTART WITH -2147483648;
+SELECT nextval('happenings_id_seq');
+SELECT last_value, last_possible, limited_by, percent_used FROM snowflake_migrate.columns WHERE table_name = 'happenings';
+SELECT setval('happenings_id_seq', -4);
+SELECT last_value, last_possible, limited_by, percent_used FROM snowflake_migrate.columns WHERE table_name = 'happenings';
+DROP TABLE notes, tags, happenings;
+DROP FUNCTION new_happening;

@@ -28,6 +28,22 @@ WHERE i.inhparent = 'days'::regclass ORDER BY c.relname;
 SELECT snowflake_partition_ddl('days', '2026-10-27 00:00+00', '2026-10-28 00:00+00', '1 day', 'UTC');
 SELECT split_part(statement, ' ', 3) AS name
 FROM snowflake_partition_ddl('days', '2026-10-28', '2026-10-29', '1 day', 'Europe/Berlin') AS statement;
+-- Rows of these days in the DEFAULT partition, and how they are moved.
+SET TimeZone = 'UTC';
+CREATE TABLE late (id bigint, what text) PARTITION BY RANGE (id);
+CREATE TABLE late_default PARTITION OF late DEFAULT;
+INSERT INTO late SELECT snowflake_compose('2026-11-21 12:00+00', 0, 0, i), 'noon' FROM generate_series(1, 3) AS i;
+SELECT snowflake_partition_ddl('late', '2026-11-21', '2026-11-23', '1 day');
+BEGIN;
+ALTER TABLE late DETACH PARTITION late_default;
+SELECT snowflake_partition_ddl('late', '2026-11-21', '2026-11-23', '1 day') \gexec
+WITH moved AS (DELETE FROM late_default WHERE id >= snowflake_min_id('2026-11-21') AND id < snowflake_min_id('2026-11-23') RETURNING *)
+INSERT INTO late SELECT * FROM moved;
+ALTER TABLE late ATTACH PARTITION late_default DEFAULT;
+COMMIT;
+SELECT tableoid::regclass, count(*) FROM late GROUP BY 1;
+DROP TABLE late;
+SET TimeZone = 'Europe/Berlin';
 -- What cannot be partitioned so.
 CREATE TABLE plain (id bigint);
 SELECT snowflake_partition_ddl('plain', '2026-11-20', '2026-11-21', '1 day');

@@ -6,6 +6,7 @@ mod findings;
 mod interrupted;
 mod keep_sequence;
 mod many_keys;
+mod new_numbers;
 mod newest_minor;
 mod online_edges;
 mod online_interrupted;
