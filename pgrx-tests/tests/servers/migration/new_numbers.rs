@@ -91,7 +91,10 @@ const SHAPES: &[Shape] = &[
     ),
     shape(
         "the predicate of an index",
-        &[PLAIN, "CREATE INDEX ON t (note) WHERE id::text::integer > 5"],
+        &[
+            PLAIN,
+            "CREATE INDEX ON t (note) WHERE id::text::integer > 5",
+        ],
         [false, false],
     ),
     shape(
