@@ -327,7 +327,7 @@ build_library() {
     built=$(target_directory)/libsnowflake.built
     rm -f "$built"
     # pgrx's build script would format the bindings, for seconds; they are not read.
-    (cd "$ROOT" && RUSTFMT=true cargo build -p snowflake ${BUILD_ALSO[@]+"${BUILD_ALSO[@]}"} --profile "${PROFILE:-release}" \
+    (cd "$ROOT" && RUSTFMT=true cargo build --ignore-rust-version -p snowflake ${BUILD_ALSO[@]+"${BUILD_ALSO[@]}"} --profile "${PROFILE:-release}" \
         --no-default-features --features "${features// /,}") && concatenate_sql || return
     record "$features" "$(server_identity "$PGRX_PG_CONFIG_PATH")" >"$built.new" && mv "$built.new" "$built"
 }

@@ -190,15 +190,15 @@ doc_facts() { scripts/doc-facts; }
 
 # The extension as it is built for tests: that has what is built for use.
 lint() {
-    cargo clippy --workspace --all-targets --no-default-features --features "snowflake/$FEATURE snowflake/testing" -- -D warnings
+    cargo clippy --ignore-rust-version --workspace --all-targets --no-default-features --features "snowflake/$FEATURE snowflake/testing" -- -D warnings
 }
 
 # The extension's documentation is for those who work on it: no crate links to a
 # shared library, so what is private belongs into it.
 documentation() {
     RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
-        cargo doc --no-deps -p snowflake --no-default-features --features "$FEATURE" --document-private-items &&
-        RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --exclude snowflake
+        cargo doc --ignore-rust-version --no-deps -p snowflake --no-default-features --features "$FEATURE" --document-private-items &&
+        RUSTDOCFLAGS="-D warnings" cargo doc --ignore-rust-version --no-deps --workspace --exclude snowflake
 }
 
 # timed_tests ARGUMENT...: `cargo test` whose output has the seconds of each test.
@@ -207,7 +207,7 @@ documentation() {
 timed_tests() {
     local host
     host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
-    env "CARGO_TARGET_${host}_RUNNER=env RUSTC_BOOTSTRAP=1" cargo test --no-fail-fast "$@"
+    env "CARGO_TARGET_${host}_RUNNER=env RUSTC_BOOTSTRAP=1" cargo test --ignore-rust-version --no-fail-fast "$@"
 }
 
 # The algorithm.
@@ -217,13 +217,13 @@ test_core() { timed_tests -p pg-snowflake-id --lib --tests -- -Zunstable-options
 test_crates() {
     timed_tests --workspace --exclude snowflake --exclude snowflake-tests --exclude snowflake-sim --lib --bins --tests -- -Zunstable-options --report-time &&
         timed_tests -p snowflake-tests -p snowflake-sim --lib --test traced -- -Zunstable-options --report-time &&
-        cargo test -p pg-snowflake-id --doc
+        cargo test --ignore-rust-version -p pg-snowflake-id --doc
 }
 
 # `--cfg loom` replaces the crate's atomics, so nothing else may be built here.
 loom() {
     RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        cargo test -p pg-snowflake-id --release --target-dir "$TARGET/loom" --test loom --test loom_resolved
+        cargo test --ignore-rust-version -p pg-snowflake-id --release --target-dir "$TARGET/loom" --test loom --test loom_resolved
 }
 
 # Histories of servers. The seeds, which it prints, are new with each change of the
@@ -237,7 +237,7 @@ simulated() {
 # Each protection that is taken away, and a history that is replayed and shrunk.
 protections() {
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        cargo test -p snowflake-sim --release --target-dir "$TARGET/simulate" --tests -- --nocapture
+        cargo test --ignore-rust-version -p snowflake-sim --release --target-dir "$TARGET/simulate" --tests -- --nocapture
 }
 
 upgrade_paths() { "$ROOT/scripts/check-upgrades"; }
@@ -269,7 +269,7 @@ of_those_headers() {
     wanted=$(headers_version "$("$PGRX_PG_CONFIG_PATH" --includedir-server)")
     # The bindings that were written or used last.
     found=$(find "$(target_directory)" -path "*/pgrx-pg-sys-*/out/$FEATURE.rs" -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2- |
-        xargs -r grep -ohE 'PG_VERSION ?: [^;]*' | grep -oE '"[0-9.]+' | tr -d '"')
+        xargs -r grep -ohE 'PG_VERSION ?: [^;]*' | grep -oE '"[0-9][0-9a-z.]*' | tr -d '"')
     note "built with the headers of PostgreSQL $found"
     [ "$found" = "$wanted" ]
 }
@@ -285,10 +285,10 @@ cluster_tests() {
         timed_tests -p snowflake-tests --test servers -- -Zunstable-options --report-time --exact "${names[@]}" --test-threads=3 --nocapture
 }
 
-compile_cluster_tests() { cargo test -q -p snowflake-tests --test servers --no-run; }
+compile_cluster_tests() { cargo test --ignore-rust-version -q -p snowflake-tests --test servers --no-run; }
 
 # all_cluster_tests: the names of all tests of servers.
-all_cluster_tests() { cargo test -q -p snowflake-tests --test servers -- --list --format terse | sed -n 's/: test$//p'; }
+all_cluster_tests() { cargo test --ignore-rust-version -q -p snowflake-tests --test servers -- --list --format terse | sed -n 's/: test$//p'; }
 
 # tests_of_tier TIER: those that pgrx-tests/versions names for the server's version
 # and that tier. What others have besides is counted on standard error.

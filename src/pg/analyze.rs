@@ -156,7 +156,8 @@ unsafe fn column(target: *mut pg_sys::TargetEntry) -> Vec<u8> {
         let type_name = pg_sys::format_type_extended(
             pg_sys::exprType(value),
             pg_sys::exprTypmod(value),
-            flags as pg_sys::bits16,
+            // Of 16 bits, or of 32.
+            flags as _,
         );
         let name: *const c_char = if (*target).resname.is_null() {
             c"?column?".as_ptr()

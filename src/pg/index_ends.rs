@@ -168,7 +168,7 @@ fn end(
 
 /// # Safety
 /// An open table, and an open index of it.
-#[cfg(not(feature = "pg18"))]
+#[cfg(not(any(feature = "pg18", feature = "pg19")))]
 unsafe fn begin(table: pg_sys::Relation, index: pg_sys::Relation) -> pg_sys::IndexScanDesc {
     // SAFETY: the caller's; a statement has a snapshot while it calls functions.
     unsafe { pg_sys::index_beginscan(table, index, pg_sys::GetActiveSnapshot(), 0, 0) }
@@ -182,5 +182,16 @@ unsafe fn begin(table: pg_sys::Relation, index: pg_sys::Relation) -> pg_sys::Ind
     unsafe {
         let snapshot = pg_sys::GetActiveSnapshot();
         pg_sys::index_beginscan(table, index, snapshot, ptr::null_mut(), 0, 0)
+    }
+}
+
+/// # Safety
+/// An open table, and an open index of it.
+#[cfg(feature = "pg19")]
+unsafe fn begin(table: pg_sys::Relation, index: pg_sys::Relation) -> pg_sys::IndexScanDesc {
+    // SAFETY: as above.
+    unsafe {
+        let snapshot = pg_sys::GetActiveSnapshot();
+        pg_sys::index_beginscan(table, index, snapshot, ptr::null_mut(), 0, 0, 0)
     }
 }

@@ -254,12 +254,18 @@ fn watch_analysis() {
     });
 }
 
+/// What the hook passes on.
+#[cfg(not(feature = "pg19"))]
+type Jumble = *mut pg_sys::JumbleState;
+#[cfg(feature = "pg19")]
+type Jumble = *const pg_sys::JumbleState;
+
 /// Not guarded by pgrx, and nothing to drop: an error of the next hook passes it as it
 /// passes C.
 unsafe extern "C-unwind" fn analyzed(
     state: *mut pg_sys::ParseState,
     query: *mut pg_sys::Query,
-    jumble: *mut pg_sys::JumbleState,
+    jumble: Jumble,
 ) {
     // SAFETY: Postgres calls its hook with a query that was analyzed.
     unsafe {

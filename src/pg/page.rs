@@ -45,7 +45,7 @@ impl Page {
             Access::Write => pg_sys::BUFFER_LOCK_EXCLUSIVE,
         };
         // SAFETY: the buffer is pinned.
-        unsafe { pg_sys::LockBuffer(buffer, mode as i32) };
+        unsafe { pg_sys::LockBuffer(buffer, mode as _) };
         Page { buffer, access }
     }
 
@@ -68,8 +68,7 @@ impl Page {
     /// The end of the last record about the page.
     pub fn record(&self) -> pg_sys::XLogRecPtr {
         // SAFETY: the page is pinned and locked.
-        let position = unsafe { (*self.header()).pd_lsn };
-        u64::from(position.xlogid) << 32 | u64::from(position.xrecoff)
+        record(unsafe { (*self.header()).pd_lsn })
     }
 
     /// Whether it was never written: the file got longer, and then the server ended.
@@ -241,5 +240,21 @@ impl GlobalFile {
             dbOid: pg_sys::InvalidOid,
             relNumber: self.0.into(),
         }
+    }
+}
+
+/// The position that a page has in its header.
+#[cfg(not(feature = "pg19"))]
+fn record(position: pg_sys::PageXLogRecPtr) -> pg_sys::XLogRecPtr {
+    u64::from(position.xlogid) << 32 | u64::from(position.xrecoff)
+}
+
+/// The same: the upper half is still the first one in memory.
+#[cfg(feature = "pg19")]
+fn record(position: pg_sys::PageXLogRecPtr) -> pg_sys::XLogRecPtr {
+    if cfg!(target_endian = "big") {
+        position.lsn
+    } else {
+        position.lsn.rotate_left(32)
     }
 }

@@ -1032,7 +1032,12 @@ unsafe extern "C-unwind" fn visit_calls(node: *mut pg_sys::Node, functions: *mut
 static WATCHER: OnceLock<fn(BaseRelation<'_>)> = OnceLock::new();
 
 /// The hook that was installed before this one.
-static NEXT: OnceLock<pg_sys::get_relation_info_hook_type> = OnceLock::new();
+static NEXT: OnceLock<Hook> = OnceLock::new();
+
+#[cfg(not(feature = "pg19"))]
+type Hook = pg_sys::get_relation_info_hook_type;
+#[cfg(feature = "pg19")]
+type Hook = pg_sys::build_simple_rel_hook_type;
 
 /// Calls `watcher` for each table of each query that is planned, from now on. Only the
 /// first call has an effect.
@@ -1048,15 +1053,40 @@ pub fn watch_relations(watcher: fn(BaseRelation<'_>)) {
     NEXT.get_or_init(|| {
         // SAFETY: the postmaster has one thread, and no other process exists yet.
         unsafe {
-            let before = pg_sys::get_relation_info_hook;
-            pg_sys::get_relation_info_hook = Some(relation_info);
-            before
+            #[cfg(not(feature = "pg19"))]
+            let hook = &raw mut pg_sys::get_relation_info_hook;
+            #[cfg(feature = "pg19")]
+            let hook = &raw mut pg_sys::build_simple_rel_hook;
+            hook.replace(Some(relation_info))
         }
     });
 }
 
 /// Not guarded by pgrx, and nothing to drop: an error of the next hook passes it as it
 /// passes C.
+#[cfg(feature = "pg19")]
+unsafe extern "C-unwind" fn relation_info(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    // SAFETY: Postgres calls its hook with a relation of the query that it plans. Before
+    // 19, it was called for tables alone.
+    unsafe {
+        if let Some(next) = NEXT.get().copied().flatten() {
+            next(root, rel, entry);
+        }
+        if (*rel).reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL
+            && (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION
+        {
+            watch(root, rel);
+        }
+    }
+}
+
+/// Not guarded by pgrx, and nothing to drop: an error of the next hook passes it as it
+/// passes C.
+#[cfg(not(feature = "pg19"))]
 unsafe extern "C-unwind" fn relation_info(
     root: *mut pg_sys::PlannerInfo,
     relation: pg_sys::Oid,

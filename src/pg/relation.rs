@@ -246,7 +246,7 @@ impl<'a> Columns<'a> {
 
 /// # Safety
 /// The descriptor is valid, and has a column of that index.
-#[cfg(not(feature = "pg18"))]
+#[cfg(not(any(feature = "pg18", feature = "pg19")))]
 unsafe fn attribute(
     columns: pg_sys::TupleDesc,
     index: usize,
@@ -257,7 +257,7 @@ unsafe fn attribute(
 
 /// # Safety
 /// The descriptor is valid, and has a column of that index.
-#[cfg(feature = "pg18")]
+#[cfg(any(feature = "pg18", feature = "pg19"))]
 unsafe fn attribute(
     columns: pg_sys::TupleDesc,
     index: usize,

@@ -117,10 +117,17 @@ fn seconds(number: AnyNumeric) -> Option<f64> {
 
 /// When a date begins, in microseconds since 2000; infinite if there is no such time.
 pub fn beginning_of(date: Date, zone: Zone) -> i64 {
-    let mut overflow: c_int = 0;
-    // SAFETY: a valid out-pointer.
-    let at = unsafe { pg_sys::date2timestamp_opt_overflow(date.into(), &raw mut overflow) };
-    shown(saturated(at, overflow), zone)
+    // Dates are days since 2000. They reach as far back as times, and further ahead.
+    const DAY: i64 = 86_400_000_000;
+    const END: i64 = 9_223_371_331_200_000_000;
+    let at = match pg_sys::DateADT::from(date) {
+        i32::MIN => i64::MIN,
+        day => match i64::from(day).checked_mul(DAY) {
+            Some(at) if at < END => at,
+            _ => i64::MAX,
+        },
+    };
+    shown(at, zone)
 }
 
 /// When clocks of a time zone show a time, likewise.

@@ -16,7 +16,7 @@ DECLARE
 BEGIN
     FOR line IN EXECUTE 'EXPLAIN (COSTS off) ' || query LOOP
         IF line ~ 'Scan|Cond|Filter|Sort' THEN
-            RETURN NEXT regexp_replace(ltrim(line, ' ->'), '\$\d+|\(InitPlan \d+\)\.col\d+', '(sub-select)', 'g');
+            RETURN NEXT regexp_replace(ltrim(line, ' ->'), '\$\d+|\(InitPlan (?:expr_)?\d+\)\.col\d+', '(sub-select)', 'g');
         END IF;
     END LOOP;
 END
