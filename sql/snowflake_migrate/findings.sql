@@ -279,6 +279,13 @@ AS $function$
     JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
     WHERE pg_get_expr(e.adbin, e.adrelid) ~ E'\\mcurrval\\('
   UNION ALL
+    -- Once, with the first table: any caller may have inserted into it.
+    SELECT (keys[1]).target, NULL::name, format('function %s', b.oid::regprocedure),
+           'calls lastval(), which fails after an INSERT of a new ID, or returns the number of another sequence',
+           'Use INSERT ... RETURNING.', false, 'default', NULL, false
+    FROM body AS b
+    WHERE strpos(b.code, ' lastval ( ) ') > 0 AND b.oid NOT IN (SELECT w.oid FROM last_call AS w)
+  UNION ALL
     -- Once, with the first table.
     SELECT (keys[1]).target, NULL::name, format('function %s', b.oid::regprocedure),
            'was not searched, because its body is larger than 1 MB',
@@ -305,7 +312,7 @@ BEGIN
     RETURN ARRAY(SELECT f FROM snowflake_migrate_internal.findings(keys, online) AS f WHERE NOT keep_sequence OR f.stage <> 'default');
 EXCEPTION WHEN OTHERS THEN
     RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
-    RETURN '{}';
+    RETURN ARRAY[]::snowflake_migrate_internal.finding[];
 END
 $function$;
 
@@ -331,7 +338,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     most_warnings CONSTANT integer := 50;
-    findings snowflake_migrate_internal.finding[] := '{}';
+    findings snowflake_migrate_internal.finding[] := ARRAY[]::snowflake_migrate_internal.finding[];
     warnings integer := 0;
     places text[];
     found record;

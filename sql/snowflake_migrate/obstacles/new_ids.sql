@@ -2,9 +2,8 @@
 -- bounds of partitions are tried with new IDs before anything changes. Nothing is
 -- inserted: defaults and triggers would draw numbers that no rollback gives back.
 
--- The numbers that are tried: the next ones, with all last bits that a bound or a
--- remainder may look at, as the first elements; then the last one. With keep_sequence,
--- numbers that an integer cannot hold.
+-- The numbers that are tried: the next ones, with many last bits, because one of them may
+-- pass a remainder by luck. With keep_sequence, numbers that an integer cannot hold.
 CREATE FUNCTION snowflake_migrate_internal.trial_ids(keep_sequence boolean)
 RETURNS bigint[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -116,6 +115,9 @@ AS $function$
 DECLARE
     counted text;
 BEGIN
+    IF octet_length(query) > 2000000 THEN
+        RETURN;
+    END IF;
     counted := (snowflake_migrate_internal.query(relation, query, search_path))[1];
     RAISE SQLSTATE 'SF000';
 EXCEPTION
@@ -173,6 +175,10 @@ DECLARE
     tried record;
     first_failure text;
 BEGIN
+    -- The parser cannot be cancelled.
+    IF octet_length(expression) > 1000000 THEN
+        RETURN NULL;
+    END IF;
     FOR variant IN
         SELECT v.changed, v.rows
         FROM (SELECT 1 AS place, attributes AS changed, NULL AS rows
@@ -192,6 +198,7 @@ BEGIN
         END IF;
         first_failure := coalesce(first_failure, tried.failure);
     END LOOP;
+    RETURN NULL;
 END
 $function$;
 
@@ -262,7 +269,6 @@ AS $function$
 DECLARE
     ids CONSTANT bigint[] := snowflake_migrate_internal.trial_ids(false);
     tried record;
-    failure text;
     accepted timestamptz;
     refused timestamptz;
     middle timestamptz;

@@ -83,5 +83,10 @@ SELECT nextval('happenings_id_seq');
 SELECT last_value, last_possible, limited_by, percent_used FROM snowflake_migrate.columns WHERE table_name = 'happenings';
 SELECT setval('happenings_id_seq', -4);
 SELECT last_value, last_possible, limited_by, percent_used FROM snowflake_migrate.columns WHERE table_name = 'happenings';
+-- A function that is lastval() alone has no INSERT by which it would be found.
+CREATE FUNCTION last_insert_id() RETURNS bigint LANGUAGE plpgsql AS
+    'BEGIN RETURN lastval(); EXCEPTION WHEN OTHERS THEN RETURN NULL; END';
+SELECT unnest(findings) AS finding FROM snowflake_migrate.survey() WHERE table_name = 'happenings'::regclass;
+DROP FUNCTION last_insert_id;
 DROP TABLE notes, tags, happenings;
 DROP FUNCTION new_happening;
