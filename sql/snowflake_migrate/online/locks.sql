@@ -110,24 +110,34 @@ END
 $function$;
 
 -- Called when a lock on one of these tables was not acquired in time. It reports
--- the holders at intervals, and fails after the time limit. It returns the time
--- of the last report.
+-- the holders at intervals, and fails after the time limit, or at once if one of them
+-- waits for this transaction. It returns the time of the last report.
 CREATE FUNCTION snowflake_migrate_internal.lock_missed(relations regclass[], mode text, begun timestamptz, reported_at timestamptz)
 RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     time_limit CONSTANT interval := snowflake_migrate_internal.lock_time_limit();
+    -- A holder that waits for this transaction waits until it ends: CREATE INDEX CONCURRENTLY
+    -- does so for each older snapshot. No deadlock is detected, as the attempts end before.
+    is_waited_for CONSTANT boolean := EXISTS (
+        SELECT FROM pg_locks AS l
+        WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+          AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+          AND pg_backend_pid() = ANY (pg_blocking_pids(l.pid)));
     wanted text;
     found record;
 BEGIN
-    IF clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
+    IF NOT is_waited_for AND clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
         RETURN reported_at;
     END IF;
     SELECT string_agg(snowflake_migrate_internal.name_of(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
     FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
     found := snowflake_migrate_internal.lock_holders(relations, mode);
-    IF clock_timestamp() - begun > time_limit THEN
+    IF is_waited_for THEN
+        PERFORM snowflake_internal.refuse('55P03', format('could not lock %s: who holds it waits for this transaction', wanted),
+            detail => 'Held by ' || found.holders || '.', hint => found.hint);
+    ELSIF clock_timestamp() - begun > time_limit THEN
         PERFORM snowflake_internal.refuse('55P03', format('could not lock %s within %s', wanted, time_limit),
             detail => coalesce('Held by ' || found.holders || '.', 'Other transactions kept locking it.'),
             hint => found.hint);
@@ -152,7 +162,8 @@ DECLARE
     wanted CONSTANT regclass[] := ARRAY(
         SELECT r.relation
         FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
-        ORDER BY r.relation::oid);
+        -- A transaction that has called nextval() writes to the table next.
+        ORDER BY (SELECT c.relkind <> 'S' FROM pg_class AS c WHERE c.oid = r.relation), r.relation::oid);
     started_at CONSTANT timestamptz := clock_timestamp();
     last_notice_at timestamptz := started_at;
     attempt_started_at timestamptz;

@@ -17,9 +17,3 @@ CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note tex
 INSERT INTO orders SELECT snowflake_compose(timestamptz '2026-03-01 00:00+00' + n * interval '1 minute', 1, 0, 0), 'n' || n FROM generate_series(1, 20000) AS n;
 CREATE VIEW timed AS SELECT o.*, snowflake_timestamp(o.id) AS created_at FROM orders AS o;
 VACUUM ANALYZE orders;
--- pgTAP finds the objects.
-SELECT plan(4);
-SELECT has_function('public', 'snowflake_nextval', '{}'::name[]);
-SELECT volatility_is('public', 'snowflake_timestamp', ARRAY['bigint'], 'stable');
-SELECT has_view('public', 'snowflake_status', 'a view');
-SELECT col_default_is('public', 'orders', 'id', 'snowflake_nextval()', 'a default');

@@ -22,5 +22,5 @@ SELECT a.attname, q.opno::regoper AS operator, q.eval_type, q.constvalue
 FROM pg_qualstats() AS q JOIN pg_attribute AS a ON a.attrelid = q.lrelid AND a.attnum = q.lattnum
 WHERE q.lrelid = 'orders'::regclass ORDER BY 1, 2;
 -- pg_stat_kcache, pg_wait_sampling: they count.
-SELECT count(*) > 0 AS counts FROM pg_stat_kcache() AS k JOIN pg_stat_statements AS s USING (queryid) WHERE s.query LIKE '%FROM timed WHERE%';
+SELECT count(DISTINCT queryid) AS statements FROM pg_stat_kcache() AS k JOIN pg_stat_statements AS s USING (queryid) WHERE s.query LIKE '%FROM timed WHERE%';
 SELECT count(*) > 0 AS samples FROM pg_wait_sampling_profile;
