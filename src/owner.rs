@@ -219,7 +219,9 @@ fn require_lockable(relation: pg_sys::Oid) -> Result<(), Error> {
         pg_sys::RELKIND_VIEW,
     ]
     .contains(&class.kind);
-    if !is_lockable && class.kind != pg_sys::RELKIND_MATVIEW {
+    // Nor sequences; only statements that alter one do.
+    let is_owners = [pg_sys::RELKIND_MATVIEW, pg_sys::RELKIND_SEQUENCE].contains(&class.kind);
+    if !is_lockable && !is_owners {
         return Err(Error::NotATable(name_of(&class)));
     }
     let user = pg::session::current_user();
@@ -233,10 +235,10 @@ fn require_lockable(relation: pg_sys::Oid) -> Result<(), Error> {
 }
 
 /// The privileges of which LOCK TABLE asks for one with these modes.
-#[cfg(not(any(feature = "pg17", feature = "pg18")))]
+#[cfg(any(feature = "pg15", feature = "pg16"))]
 const SUFFICIENT: u32 = pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE;
 
 /// The privileges of which LOCK TABLE asks for one with these modes.
-#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
 const SUFFICIENT: u32 =
     pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE | pg_sys::ACL_MAINTAIN;

@@ -197,7 +197,8 @@ AS $function$
     SELECT min(c.relowner::text)::oid, false,
            format('LOCK TABLE %s IN %s MODE;', string_agg('ONLY ' || l.name, ', ' ORDER BY l.name COLLATE "C"), mode)
     FROM unnest(relations) AS r (relation)
-    JOIN pg_class AS c ON c.oid = r.relation
+    -- Statements that alter sequences lock them.
+    JOIN pg_class AS c ON c.oid = r.relation AND c.relkind <> 'S'
     CROSS JOIN LATERAL snowflake_migrate_internal.name_of(r.relation) AS l (name)
     HAVING count(DISTINCT c.relowner) = 1
 $function$;
@@ -231,6 +232,10 @@ BEGIN
         WHEN 'swap', 'swap, keep' THEN
             RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.record_script(keys, false) AS s WHERE NOT keep_sequence;
             RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.swap_script(keys, keep_sequence) AS s;
+        WHEN 'renew' THEN
+            RETURN QUERY SELECT coalesce(r.role, owner), false, snowflake_migrate_internal.terminated(r.sql)
+                         FROM snowflake_migrate_internal.renewal_commands(ARRAY[(command.relation, command.columns[1])::snowflake_migrate_internal.key])
+                             WITH ORDINALITY AS r (kind, relation, sql, columns, relations, role, place) ORDER BY r.place;
         WHEN 'call', 'recompile' THEN NULL;
     END CASE;
 END

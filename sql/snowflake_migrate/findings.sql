@@ -3,33 +3,10 @@
 -- what the bodies contain, as text, so they are hints for a person. A migration is
 -- not refused because of them. What can be tried with a new number is an obstacle.
 --
--- Bodies are compared as snowflake_migrate_internal.code() returns them: tokens
--- between single spaces, without comments. A name of the catalog is brought into
--- the same form.
---
 -- Cost: the bodies of the functions in user schemas are read once. A body of more than
 -- 1 MB is not read, and its function is named as not searched.
 
--- A function's body as tokens, separated by spaces; NULL for a body of more than 1
--- MB.
-CREATE FUNCTION snowflake_migrate_internal.code(body text) RETURNS text
-    STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_code_wrapper';
-
--- Calls in a trigger function with columns of its row, a line for each argument;
--- NULL for a body of more than 1 MB.
-CREATE FUNCTION snowflake_migrate_internal.calls(body text) RETURNS text
-    STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_calls_wrapper';
-
--- A name as it is in a body, between spaces, and for a regular expression.
-CREATE FUNCTION snowflake_migrate_internal.code_name(name name, OUT code text, OUT pattern text)
-LANGUAGE sql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT c.code, regexp_replace(c.code, E'([][\\\\.*+?(){}|^$])', E'\\\\\\1', 'g')
-    FROM btrim(snowflake_migrate_internal.code(quote_ident(name)), ' ') AS c (code)
-$function$;
-
--- The findings of a plan.
+-- The findings of a plan, of both goals.
 CREATE FUNCTION snowflake_migrate_internal.findings(keys snowflake_migrate_internal.key[], online boolean)
 RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
@@ -300,6 +277,8 @@ AS $function$
     JOIN pg_rewrite AS w ON w.oid = d.objid
   UNION ALL
     SELECT f.* FROM snowflake_migrate_internal.new_id_findings(keys) AS f
+  UNION ALL
+    SELECT f.* FROM snowflake_migrate_internal.integer_findings(keys) AS f
 $function$;
 
 -- The findings of a plan, for its obstacles, warnings and notes. Most of them are hints,
@@ -309,7 +288,7 @@ RETURNS snowflake_migrate_internal.finding[] LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    RETURN ARRAY(SELECT f FROM snowflake_migrate_internal.findings(keys, online) AS f WHERE NOT keep_sequence OR f.stage <> 'default');
+    RETURN ARRAY(SELECT f FROM snowflake_migrate_internal.findings(keys, online) AS f WHERE f.stage = ANY (snowflake_migrate_internal.stages(keep_sequence)));
 EXCEPTION WHEN OTHERS THEN
     RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
     RETURN ARRAY[]::snowflake_migrate_internal.finding[];
@@ -322,7 +301,7 @@ RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT f.relation, f.column_name,
-           concat_ws(' ', f.object, f.finding) || ': in a session that has used the sequence, new rows would get the number of an old one',
+           concat_ws(' ', f.object, f.finding) || ': new rows would get no number, or that of an old row',
            f.remedy, '55000'
     FROM unnest(findings) AS f
     WHERE f.refuses
@@ -408,7 +387,7 @@ AS $function$
     WITH found AS (
         SELECT concat_ws(' ', f.object, f.finding) AS finding, rtrim(f.remedy, '.') AS remedy, row_number() OVER (ORDER BY f.place) AS number
         FROM unnest(findings) WITH ORDINALITY AS f (relation, column_name, object, finding, remedy, breaks_writes, stage, called, refuses, place)
-        WHERE f.stage = finding_notes.stage
+        WHERE (f.stage = finding_notes.stage OR f.stage = 'held' AND finding_notes.stage = 'type')
           AND (finding_notes.relation IS NULL OR f.relation = finding_notes.relation)
     )
     SELECT coalesce((SELECT string_agg(r.text, '' ORDER BY r.number)

@@ -116,6 +116,7 @@ BEGIN
                                                           || snowflake_migrate_internal.finding_notes(findings, text 'default', NULL) ELSE '' END,
                    s.commands, s.keys
             FROM snowflake_migrate_internal.online_steps(keys, keep_sequence) AS s;
+        RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.former_steps(keys) AS s WHERE NOT keep_sequence;
         RETURN;
     END IF;
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.widening_steps(keys, findings) AS s;
@@ -131,6 +132,7 @@ BEGIN
         RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.switch_steps(keys, online, is_widening, findings) AS s;
     END IF;
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.analyze_steps(keys, is_widening) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.former_steps(keys) AS s WHERE NOT keep_sequence;
 END
 $function$;
 

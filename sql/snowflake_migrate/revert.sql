@@ -425,6 +425,8 @@ BEGIN
             PERFORM snowflake_migrate_internal.restore_default(origin, sequence);
         END IF;
         PERFORM snowflake_migrate_internal.restore_children(origin);
+        PERFORM snowflake_internal.run(f.target, 'DROP SEQUENCE ' || f.name)
+        FROM snowflake_migrate_internal.former_sequences(ARRAY[(target, key_column)::snowflake_migrate_internal.key]) AS f;
         IF sequence IS NOT NULL THEN
             PERFORM snowflake_migrate_internal.resume_sequence(sequence, is_new, origin, scanned, search_path);
         END IF;

@@ -45,6 +45,26 @@ BEGIN
 END
 $function$;
 
+-- Locks the tables whose sequences change at the end, with these, within lock_timeout.
+CREATE FUNCTION snowflake_migrate_internal.lock_with_sequences(keys snowflake_migrate_internal.key[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    time_limit CONSTANT text := current_setting('lock_timeout');
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT r.relation FROM unnest(keys) AS k
+        CROSS JOIN LATERAL snowflake_migrate_internal.switched_sequences(ARRAY[k]) AS s (sequences)
+        CROSS JOIN LATERAL unnest(s.sequences || k.target) AS r (relation)
+        WHERE s.sequences <> '{}');
+BEGIN
+    IF relations <> '{}' THEN
+        PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE', time_limit::interval);
+        EXECUTE format('SET LOCAL lock_timeout = %L', time_limit);
+    END IF;
+END
+$function$;
+
 -- Runs the plan in one transaction.
 CREATE FUNCTION snowflake_migrate_internal.run_plan(keys snowflake_migrate_internal.key[], search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql
@@ -63,6 +83,7 @@ DECLARE
     locking regclass[];
     lock_mode text;
     detail text;
+    former text;
 BEGIN
     PERFORM snowflake_migrate_internal.exclude_others(keys);
     PERFORM snowflake_migrate_internal.pin(keys);
@@ -72,7 +93,12 @@ BEGIN
         FOR plan_step IN SELECT s.* FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence) AS s LOOP
             IF done = 0 THEN
                 PERFORM snowflake_migrate_internal.require_locks(keys);
+                IF NOT keep_sequence THEN
+                    PERFORM snowflake_migrate_internal.lock_with_sequences(keys);
+                END IF;
             END IF;
+            -- A session that waits for the sequence would find none (XX000).
+            EXIT WHEN plan_step.kind = 'former' AND NOT was_switched;
             recompiles := recompiles OR EXISTS (SELECT FROM unnest(plan_step.commands) AS c WHERE c.kind = 'recompile');
             RAISE NOTICE 'step %: %', plan_step.number, snowflake_migrate_internal.description_of(plan_step);
             lock_mode := plan_step.lock_level;
@@ -126,6 +152,9 @@ BEGIN
             RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, false);
         END IF;
         RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);
+        FOR former IN SELECT f.name FROM snowflake_migrate_internal.former_sequences(keys) AS f LOOP
+            RAISE NOTICE 'sequence % is kept for sessions that wait for it at this moment: DROP SEQUENCE %, after which lastval() fails in those that have used it', former, former;
+        END LOOP;
     ELSIF cardinality(keys) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', (keys[1]).target;
     ELSE

@@ -20,6 +20,7 @@
 -- | recompile      | has sessions compile functions again that use the columns of the step       |
 -- | widen          | widens the columns of the step with what depends on them                    |
 -- | widen sequence | widens the sequence of columns[1]                                           |
+-- | renew          | makes the sequence of columns[1] anew, under the name of the former one      |
 -- | swap           | replaces the columns of the step by their shadows                           |
 -- | swap, keep     | the same, and keeps the sequences                                           |
 CREATE TYPE snowflake_migrate_internal.command AS (
@@ -77,6 +78,7 @@ AS $function$
         WHEN 'recompile' THEN format('snowflake_migrate_internal.recompile(%s)', t.keys)
         WHEN 'widen' THEN format('snowflake_migrate_internal.widen(%s, %s)', t.keys, t.path)
         WHEN 'widen sequence' THEN format('snowflake_migrate_internal.widen_sequence(%s, %s)', t.relation, t.first_column)
+        WHEN 'renew' THEN format('snowflake_migrate_internal.renew_sequence(%s, %s)', t.relation, t.first_column)
         WHEN 'swap' THEN format('snowflake_migrate_internal.swap(%s, %s)', t.keys, t.path)
         WHEN 'swap, keep' THEN format('snowflake_migrate_internal.swap(%s, %s, keep_sequence => true)', t.keys, t.path) END
     FROM (SELECT format('%L::pg_catalog.regclass', snowflake_migrate_internal.name_of(command.relation)) AS relation,

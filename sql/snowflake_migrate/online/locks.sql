@@ -112,12 +112,13 @@ $function$;
 -- Called when a lock on one of these tables was not acquired in time. It reports
 -- the holders at intervals, and fails after the time limit, or at once if one of them
 -- waits for this transaction. It returns the time of the last report.
-CREATE FUNCTION snowflake_migrate_internal.lock_missed(relations regclass[], mode text, begun timestamptz, reported_at timestamptz)
-RETURNS timestamptz LANGUAGE plpgsql
+CREATE FUNCTION snowflake_migrate_internal.lock_missed(
+    relations regclass[], mode text, begun timestamptz, reported_at timestamptz,
+    time_limit interval DEFAULT snowflake_migrate_internal.lock_time_limit()
+) RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    time_limit CONSTANT interval := snowflake_migrate_internal.lock_time_limit();
     -- A holder that waits for this transaction waits until it ends: CREATE INDEX CONCURRENTLY
     -- does so for each older snapshot. No deadlock is detected, as the attempts end before.
     is_waited_for CONSTANT boolean := EXISTS (
@@ -137,6 +138,8 @@ BEGIN
     IF is_waited_for THEN
         PERFORM snowflake_internal.refuse('55P03', format('could not lock %s: who holds it waits for this transaction', wanted),
             detail => 'Held by ' || found.holders || '.', hint => found.hint);
+    ELSIF clock_timestamp() - begun > time_limit AND time_limit = current_setting('lock_timeout')::interval THEN
+        PERFORM snowflake_migrate_internal.lock_timed_out(relations, mode);
     ELSIF clock_timestamp() - begun > time_limit THEN
         PERFORM snowflake_internal.refuse('55P03', format('could not lock %s within %s', wanted, time_limit),
             detail => coalesce('Held by ' || found.holders || '.', 'Other transactions kept locking it.'),
@@ -152,18 +155,22 @@ $function$;
 -- sessions queued behind it. So each attempt is short, and is repeated after a
 -- pause in which the others continue. The short lock_timeout also holds for the
 -- statements that follow, until the caller restores it.
-CREATE FUNCTION snowflake_migrate_internal.lock(relations regclass[], mode text)
-RETURNS void LANGUAGE plpgsql
+--
+-- An INSERT locks its table first, and then the sequence of a default; a transaction that
+-- calls nextval() itself has them in the other order. So attempts alternate between both.
+CREATE FUNCTION snowflake_migrate_internal.lock(
+    relations regclass[], mode text, time_limit interval DEFAULT snowflake_migrate_internal.lock_time_limit()
+) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- The longest time of one attempt for all tables together.
     longest_wait CONSTANT integer := snowflake_migrate_internal.short_wait();
-    wanted CONSTANT regclass[] := ARRAY(
-        SELECT r.relation
-        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
-        -- A transaction that has called nextval() writes to the table next.
-        ORDER BY (SELECT c.relkind <> 'S' FROM pg_class AS c WHERE c.oid = r.relation), r.relation::oid);
+    tables CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT c.oid::regclass FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.relkind <> 'S' ORDER BY 1);
+    sequences CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT c.oid::regclass FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.relkind = 'S' ORDER BY 1);
+    wanted regclass[] := tables || sequences;
     started_at CONSTANT timestamptz := clock_timestamp();
     last_notice_at timestamptz := started_at;
     attempt_started_at timestamptz;
@@ -191,7 +198,8 @@ BEGIN
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             NULL;
         END;
-        last_notice_at := snowflake_migrate_internal.lock_missed(relations, mode, started_at, last_notice_at);
+        last_notice_at := snowflake_migrate_internal.lock_missed(relations, mode, started_at, last_notice_at, time_limit);
+        wanted := CASE WHEN wanted = tables || sequences THEN sequences || tables ELSE tables || sequences END;
         PERFORM snowflake_migrate_internal.wait((1000 * pause * (0.5 + random()))::integer);
         pause := least(pause * 1.5, 2);
     END LOOP;

@@ -27,12 +27,15 @@ AS $function$
         SELECT unnest(snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.swap_columns(keys))))
 $function$;
 
--- The sequences that the columns own, or use as identity columns.
-CREATE FUNCTION snowflake_migrate_internal.swap_sequences(keys snowflake_migrate_internal.key[])
+-- The sequences that the columns own, or use as identity columns, and those that are made
+-- anew, as far as they are the owners' of the tables.
+CREATE FUNCTION snowflake_migrate_internal.swap_sequences(keys snowflake_migrate_internal.key[], keep_sequence boolean)
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT ARRAY(
+        SELECT unnest(snowflake_migrate_internal.switched_sequences(keys)) WHERE NOT keep_sequence
+      UNION
         SELECT d.objid::regclass
         FROM snowflake_migrate_internal.shadows(keys) AS s
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
@@ -75,38 +78,6 @@ AS $function$
     SELECT DISTINCT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o
   UNION ALL
     SELECT DISTINCT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.plan_kind_obstacles(keys, true) AS o
-$function$;
-
--- The privileges on a column, in an order in which they can be granted again, each
--- with the role that grants it: NULL is the table's owner, who also replaces a role
--- that the caller cannot act for.
-CREATE FUNCTION snowflake_migrate_internal.column_grants(relation regclass, attribute smallint)
-RETURNS TABLE (depth integer, role oid, grantee oid, privilege_type text, is_grantable boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE entry AS MATERIALIZED (
-        SELECT g.*, c.relowner, c.relnamespace
-        FROM pg_class AS c
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = attribute
-        CROSS JOIN LATERAL aclexplode(a.attacl) AS g
-        WHERE c.oid = relation
-    ), chain (depth, grantor, grantee, privilege_type, is_grantable) AS (
-        SELECT 0, e.grantor, e.grantee, e.privilege_type, e.is_grantable FROM entry AS e WHERE e.grantor = e.relowner
-      UNION ALL
-        -- PostgreSQL refuses circular grants.
-        SELECT c.depth + 1, e.grantor, e.grantee, e.privilege_type, e.is_grantable
-        FROM chain AS c
-        JOIN entry AS e ON e.grantor = c.grantee AND e.privilege_type = c.privilege_type AND c.is_grantable AND e.grantor <> e.relowner
-        WHERE c.depth < 100
-    )
-    SELECT coalesce((SELECT min(c.depth) FROM chain AS c
-                     WHERE c.grantor = e.grantor AND c.grantee = e.grantee AND c.privilege_type = e.privilege_type),
-                    -- The grant option is one for the whole table.
-                    1),
-           CASE WHEN e.grantor <> e.relowner AND snowflake_migrate_internal.may_become(to_regrole(quote_ident(current_user)), e.grantor)
-                     AND has_schema_privilege(e.grantor, e.relnamespace, 'USAGE') THEN e.grantor END,
-           e.grantee, e.privilege_type, e.is_grantable
-    FROM entry AS e
 $function$;
 
 -- The commands of the swap in order.
@@ -261,13 +232,19 @@ AS $function$
                       snowflake_migrate_internal.name_of(key.target), key.column_name, snowflake_migrate_internal.core_schema()), NULL
         FROM unnest(keys) AS key WHERE NOT keep_sequence
       UNION ALL
+        SELECT 13, r.place::integer, r.kind, r.relation, r.sql, r.role
+        FROM snowflake_migrate_internal.renewal_commands(keys) WITH ORDINALITY AS r (kind, relation, sql, columns, relations, role, place)
+        WHERE NOT keep_sequence
+      UNION ALL
         SELECT 15, g.depth, 'plain', s.relation,
                format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.quoted_name,
                       CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
                       CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END),
                g.role
         FROM shadow AS s
-        CROSS JOIN LATERAL snowflake_migrate_internal.column_grants(s.relation, s.attribute) AS g
+        JOIN pg_class AS c ON c.oid = s.relation
+        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+        CROSS JOIN LATERAL snowflake_migrate_internal.grants(c.relowner, c.relnamespace, a.attacl) AS g
     )
     SELECT snowflake_migrate_internal.command(o.kind, o.relation, o.text, role => o.role)
     FROM ordered AS o
@@ -407,7 +384,7 @@ $function$;
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_migrate_internal.swap_locked(
-    keys snowflake_migrate_internal.key[], relations regclass[], before text, commands snowflake_migrate_internal.command[], not_nulls jsonb,
+    keys snowflake_migrate_internal.key[], locked regclass[], relations regclass[], before text, commands snowflake_migrate_internal.command[], not_nulls jsonb,
     dependents jsonb, dependents_before text, search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -417,7 +394,7 @@ DECLARE
     identities snowflake_migrate_internal.origins[];
     narrow snowflake_migrate_internal.key[];
 BEGIN
-    PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE');
+    PERFORM snowflake_migrate_internal.lock(locked, text 'ACCESS EXCLUSIVE');
     narrow := snowflake_migrate_internal.swap_columns(keys);
     IF snowflake_migrate_internal.fingerprint(relations) IS DISTINCT FROM before
        OR snowflake_migrate_internal.dependents_fingerprint(narrow) IS DISTINCT FROM dependents_before THEN
@@ -490,7 +467,8 @@ SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
     relations CONSTANT regclass[] := snowflake_migrate_internal.swap_relations(keys);
-    sequences CONSTANT regclass[] := snowflake_migrate_internal.swap_sequences(keys);
+    -- Before the tables: a transaction that has called nextval() may write to its table next.
+    locked CONSTANT regclass[] := snowflake_migrate_internal.swap_sequences(keys, keep_sequence) || relations;
     former_timeout CONSTANT text := current_setting('lock_timeout');
     before CONSTANT text := snowflake_migrate_internal.fingerprint(relations);
     commands snowflake_migrate_internal.command[];
@@ -518,7 +496,7 @@ BEGIN
     last_notice_at := started_at;
     LOOP
         BEGIN
-            PERFORM snowflake_migrate_internal.swap_locked(keys, relations, before, commands, not_nulls,
+            PERFORM snowflake_migrate_internal.swap_locked(keys, locked, relations, before, commands, not_nulls,
                                                               dependents, dependents_before, search_path, keep_sequence);
             PERFORM snowflake_migrate_internal.recompile(keys);
             EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
@@ -528,11 +506,8 @@ BEGIN
             END IF;
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            -- A transaction that called nextval() holds a lock on the sequence until
-            -- it ends, and may write to the table before that. So the locks on the
-            -- tables are released. A sequence cannot be locked in advance: only
-            -- statements that alter it lock it, not LOCK TABLE.
-            last_notice_at := snowflake_migrate_internal.lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', started_at, last_notice_at);
+            -- A statement of the swap may lock a relation that was made since.
+            last_notice_at := snowflake_migrate_internal.lock_missed(locked, text 'ACCESS EXCLUSIVE', started_at, last_notice_at);
         END;
         PERFORM snowflake_migrate_internal.wait((1000 * pause * (0.5 + random()))::integer);
         pause := least(pause * 1.5, 2);
@@ -580,7 +555,7 @@ AS $function$
                snowflake_migrate_internal.some_names(array_agg(format('%s.%I', s.relation, s.narrow)
                    ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute)),
                CASE WHEN keep_sequence THEN 'Sequences go on, above the end of an integer, too'
-                    ELSE 'N' || substr(snowflake_migrate_internal.new_ids_note(keys), 2) END)
+                    ELSE 'N' || substr(snowflake_migrate_internal.new_ids_note(keys), 2) || snowflake_migrate_internal.renewal_note(keys) END)
         || coalesce('. It ' || snowflake_migrate_internal.dependents_note(snowflake_migrate_internal.swap_columns(keys))
                     || ' in the same transaction', ''),
         ARRAY[snowflake_migrate_internal.command(CASE WHEN keep_sequence THEN 'swap, keep' ELSE 'swap' END, (keys[1]).target)], keys)

@@ -24,7 +24,7 @@ BEGIN
         sequence := snowflake_migrate_internal.sequence_by_name(origin.sequence_schema, origin.sequence_name);
         CONTINUE WHEN sequence IS NULL OR origin.reverted_at IS NOT NULL OR (origin.sequence_options ->> 'increment')::bigint < 0;
         recorded := coalesce(origin.sequence_last_value, (origin.sequence_options ->> 'next')::bigint - 1);
-        SELECT CASE WHEN s.is_called THEN s.last_value END INTO issued
+        SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END INTO issued
         FROM snowflake_migrate_internal.sequence_state(sequence, key.target) AS s;
         CONTINUE WHEN issued IS NULL OR recorded IS NULL OR issued <= recorded;
         answer := snowflake_internal.read_audited(key.target, format(

@@ -9,6 +9,23 @@
 -- foreign keys by their dependency on the column, because pg_constraint has no
 -- index on the referenced table. OFFSET keeps a sub-query from becoming a join.
 
+-- The sequence of a default that looks for it by name, nextval('numbers'::text), as very old
+-- applications have them; NULL if it is none. A name without a schema is that of a sequence
+-- in the table's schema, or of the only one.
+CREATE FUNCTION snowflake_migrate_internal.late_bound_sequence(default_oid oid)
+RETURNS oid LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+AS $function$
+    SELECT CASE WHEN count(*) FILTER (WHERE q.is_near) > 0 THEN min(q.oid) FILTER (WHERE q.is_near) WHEN count(*) = 1 THEN min(q.oid) END
+    FROM (SELECT s.oid, s.relnamespace = c.relnamespace OR m[1] IS NOT NULL AS is_near
+          FROM pg_attrdef AS f
+          JOIN pg_class AS c ON c.oid = f.adrelid
+          CROSS JOIN LATERAL regexp_matches(pg_get_expr(f.adbin, f.adrelid), E'^nextval\\(\\(''(?:([a-z_][a-z0-9_$]*|"[^"'']+")[.])?([a-z_][a-z0-9_$]*|"[^"'']+")''::text\\)::regclass\\)$') AS m
+          JOIN pg_class AS s ON s.relname = btrim(m[2], '"') AND s.relkind = 'S'
+          JOIN pg_namespace AS n ON n.oid = s.relnamespace AND n.nspname = coalesce(btrim(m[1], '"'), n.nspname)
+          WHERE f.oid = default_oid) AS q
+$function$;
+
 -- The columns that take their values from a sequence, and the sequence.
 CREATE FUNCTION snowflake_migrate_internal.sequence_columns()
 RETURNS TABLE (relation oid, attribute smallint, sequence oid, kind text) LANGUAGE sql STABLE
@@ -38,6 +55,21 @@ BEGIN ATOMIC
           ON owned.classid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid AND owned.objid = s.oid
          AND owned.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
          AND owned.refobjid = f.adrelid AND owned.refobjsubid = f.adnum AND owned.deptype = 'a'::"char"
+      UNION ALL
+        SELECT f.adrelid, f.adnum, late.sequence, 'default'
+        FROM pg_catalog.pg_attrdef AS f
+        JOIN pg_catalog.pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum AND a.attgenerated = ''::"char"
+        CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.late_bound_sequence(f.oid) AS sequence) AS late
+        WHERE (a.atttypid = 'pg_catalog.int2'::pg_catalog.regtype::pg_catalog.oid
+               OR a.atttypid = 'pg_catalog.int4'::pg_catalog.regtype::pg_catalog.oid
+               OR a.atttypid = 'pg_catalog.int8'::pg_catalog.regtype::pg_catalog.oid)
+          -- One that depends on a sequence, or on a function that is no system's, is another.
+          AND NOT EXISTS (
+              SELECT FROM pg_catalog.pg_depend AS d
+              WHERE d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid AND d.objid = f.oid
+                AND (d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
+                     OR d.refobjid <> f.adrelid))
+          AND late.sequence IS NOT NULL
     ) AS source
     -- Partitions and child tables are left out, unless they use a sequence of
     -- their own.

@@ -62,7 +62,7 @@ BEGIN
         RETURN;
     END IF;
     BEGIN
-        found := ARRAY(SELECT f FROM snowflake_migrate_internal.findings(keys, true) AS f WHERE NOT keep_sequence OR f.stage <> 'default');
+        found := ARRAY(SELECT f FROM snowflake_migrate_internal.findings(keys, true) AS f WHERE f.stage = ANY (snowflake_migrate_internal.stages(keep_sequence)));
     EXCEPTION WHEN OTHERS THEN
         finding_error := SQLERRM;
     END;

@@ -20,15 +20,22 @@ SELECT table_name, column_name, data_type, kind, sequence, last_value, percent_u
 FROM snowflake_migrate.columns ORDER BY table_name COLLATE "C";
 -- A bigint key: its default is switched.
 SELECT step, pg_temp.shown(statement) AS statement, lock, rewrites, in_transaction FROM snowflake_migrate.plan('tickets');
+SELECT currval('tickets_id_seq');
 CALL snowflake_migrate.run('tickets');
+-- Not the number of an old row.
+SELECT currval('tickets_id_seq');
 INSERT INTO tickets (note) VALUES ('has a snowflake');
 SELECT id < 1000 AS is_number, note FROM tickets ORDER BY id;
+SELECT step, what FROM snowflake_migrate.plan('tickets') WHERE step IS NOT NULL;
+CALL snowflake_migrate.run('tickets');
+SELECT nextval('tickets_id_seq');
 SELECT count(*) AS left_to_do FROM snowflake_migrate.plan('tickets');
 SET client_min_messages = notice;
 CALL snowflake_migrate.run('tickets');
 SET client_min_messages = warning;
 -- An integer key is widened together with the columns that reference it.
 SELECT step, pg_temp.shown(statement) AS statement, lock, rewrites, in_transaction FROM snowflake_migrate.plan('customers');
+CALL snowflake_migrate.run('customers');
 CALL snowflake_migrate.run('customers');
 SELECT attrelid::regclass AS table_name, attname, format_type(atttypid, atttypmod) AS type
 FROM pg_attribute WHERE (attrelid, attname) IN (('customers'::regclass, 'id'), ('invoices'::regclass, 'customer_id'))

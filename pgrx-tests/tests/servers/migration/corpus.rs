@@ -316,7 +316,8 @@ impl<'a> Trial<'a> {
             before = online::contents(&mut self.superuser, &columns)?;
             run(
                 &mut self.owner,
-                [format!("CALL snowflake_migrate.run({arguments})")],
+                // The second time for the step that drops the former sequences.
+                vec![format!("CALL snowflake_migrate.run({arguments})"); 2],
             )?;
         }
         let (tables, rows) = self.check_migrated(&columns, &before)?;

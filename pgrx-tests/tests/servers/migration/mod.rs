@@ -16,6 +16,7 @@ mod online_steps;
 mod pace;
 mod plans;
 mod refusals;
+mod remembered;
 mod rights;
 mod servers;
 mod several_tables;

@@ -154,10 +154,8 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
         arguments, remedy, ..
     } in obstacles().filter(|it| !it.remedy.is_empty())
     {
-        run(
-            client,
-            [*remedy, &format!("CALL snowflake_migrate.run({arguments})")],
-        )?;
+        let call = format!("CALL snowflake_migrate.run({arguments})");
+        run(client, [*remedy, &call, &call])?;
         assert!(plan(client, arguments)?.is_empty(), "{arguments}");
         migrated += 1;
     }

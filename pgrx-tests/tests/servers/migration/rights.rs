@@ -351,7 +351,7 @@ fn internal_functions_refuse_what_is_no_table_lock_or_statement() -> Result<()> 
         ("SELECT snowflake_internal.run(0, 'SELECT 1')", "42P01"),
         ("SELECT snowflake_internal.run(NULL, 'SELECT 1')", "42P01"),
         ("SELECT snowflake_internal.lock_table(4294967295, 'ACCESS EXCLUSIVE')", "42P01"),
-        ("SELECT snowflake_internal.lock_table('t_id_seq', 'ACCESS EXCLUSIVE')", "42809"),
+        ("SELECT snowflake_internal.lock_table('t_pkey', 'ACCESS EXCLUSIVE')", "42809"),
         ("SELECT snowflake_internal.lock_table('t', 'EXCLUSIVE')", "22023"),
         ("SELECT snowflake_internal.lock_table('t', NULL)", "22023"),
         // Not one statement.

@@ -89,6 +89,8 @@ fn columns_fed_by_sequences_are_listed() -> Result<()> {
         "c|id|integer|identity always|c_id_seq|4|0.00|{\"\\\"My Schema\\\".\\\"My Table\\\".c_id\"}",
         "c|n|integer|identity by default|c_n_seq|-2147483648|100.00|{}",
         "d|e|bigint|default|shared|1073741824|0.00|{}",
+        // Found by name, as it is when a number is drawn.
+        "d|hidden|integer|default|shared|1073741824|50.00|{}",
         "d|id|bigint|default|shared|1073741824|0.00|{}",
         "mine|id|integer|serial|mine_id_seq|-|-|{}",
         "o2|id|integer|serial|o2_id_seq|-|-|{}",

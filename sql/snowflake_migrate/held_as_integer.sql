@@ -1,0 +1,162 @@
+-- Functions that hold a key as an integer: in a variable, or as what they return. PL/pgSQL
+-- compares the types of RETURN QUERY with those that the function returns, so it fails as
+-- soon as the column is a bigint (42804); the others fail with the first number that an
+-- integer cannot hold (22003). Found by what the bodies contain, as the other findings.
+
+-- The items of a list of tokens. A comma in parentheses ends none, unless others follow in them.
+CREATE FUNCTION snowflake_migrate_internal.listed(tokens text)
+RETURNS TABLE (item text, place bigint) LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT btrim(i.item, ' '), i.place
+    FROM regexp_split_to_table(tokens, E' , (?![^()]*\\))') WITH ORDINALITY AS i (item, place)
+$function$;
+
+-- The places at which functions return integers: OUT parameters and columns, attributes of
+-- rows, or one value.
+CREATE FUNCTION snowflake_migrate_internal.integer_results(function oid)
+RETURNS TABLE (place bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT o.place
+    FROM (SELECT a.type, row_number() OVER (ORDER BY a.place) AS place
+          FROM pg_proc AS p
+          CROSS JOIN LATERAL unnest(p.proallargtypes, p.proargmodes) WITH ORDINALITY AS a (type, mode, place)
+          WHERE p.oid = function AND a.mode IN ('o', 'b', 't')
+        UNION ALL
+          SELECT a.atttypid, row_number() OVER (ORDER BY a.attnum)
+          FROM pg_proc AS p
+          JOIN pg_type AS t ON t.oid = p.prorettype
+          JOIN pg_attribute AS a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+          -- A row of a table is as wide as its columns.
+          JOIN pg_class AS c ON c.oid = a.attrelid AND c.relkind = 'c'
+          WHERE p.oid = function AND p.proargmodes IS NULL
+        UNION ALL
+          SELECT p.prorettype, 1 FROM pg_proc AS p WHERE p.oid = function AND p.proargmodes IS NULL) AS o
+    WHERE o.type IN ('int2'::regtype, 'int4'::regtype)
+$function$;
+
+CREATE FUNCTION snowflake_migrate_internal.integer_findings(keys snowflake_migrate_internal.key[])
+RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH linked AS MATERIALIZED (
+        SELECT r.relation, c.relname, c.relnamespace, a.attname, r.is_narrow, own.pattern AS column_pattern, table_code.code AS table_code, schema_code.code AS schema_code
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
+        JOIN pg_class AS c ON c.oid = r.relation
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.attname) AS own
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS table_code
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_code
+    ), body AS MATERIALIZED (
+        SELECT p.oid, l.lanname, snowflake_migrate_internal.code(p.prosrc) AS code, p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[]) AS types
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND p.prosqlbody IS NULL AND octet_length(p.prosrc) <= 1048576
+          AND p.prosrc ~* E'\\m(?:select|returning|nextval|currval)\\M'
+          AND (p.prosrc ~* E'\\m(?:int|integer|int4|smallint|int2)\\M' OR EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(p.oid)))
+          AND p.oid NOT IN (SELECT e.oid FROM snowflake_migrate_internal.functions_of_extensions() AS e (oid))
+    ), variable AS MATERIALIZED (
+        SELECT b.oid, m[1] AS name
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code, E' ("(?:[^"]|"")*"|[^ "]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?:;|:=|=|default|not) ', 'g') AS m
+      UNION
+        SELECT b.oid, c.code
+        FROM body AS b
+        CROSS JOIN LATERAL unnest(b.proargnames, b.types) AS a (name, type)
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.name::name) AS c
+        WHERE a.name <> '' AND a.type IN ('int2'::regtype, 'int4'::regtype)
+    ), statement AS MATERIALIZED (
+        SELECT b.oid, b.lanname, s.number, concat(' ', s.tokens, ' ') AS tokens, count(*) OVER (PARTITION BY b.oid) AS statements
+        FROM body AS b
+        CROSS JOIN LATERAL string_to_table(btrim(b.code, ' ;'), ' ; ') WITH ORDINALITY AS s (tokens, number)
+    ), value (oid, number, tokens, item, target, place, fails_at_once) AS (
+        -- Into variables.
+        SELECT s.oid, s.number, s.tokens, i.item, v.item, NULL::bigint, false
+        FROM statement AS s
+        CROSS JOIN LATERAL (
+            SELECT m[1] AS items, m[2] AS targets FROM regexp_matches(s.tokens, ' returning (.*) into (?:strict )?(.*) $') AS m
+          UNION ALL
+            SELECT m[1], m[2] FROM regexp_matches(s.tokens, ' select (?!.* into .* into )(.*?) into (?:strict )?(.*?) from ') AS m
+          UNION ALL
+            SELECT m[1], m[2] FROM regexp_matches(s.tokens, ' select (?!.* into .* from )(.*?) from .* into (?:strict )?(.*) $') AS m
+          UNION ALL
+            SELECT m[2], m[1] FROM regexp_matches(s.tokens, E' ([^ ]+) (?::=|=) \\( select (.*?) from ') AS m) AS found
+        CROSS JOIN LATERAL snowflake_migrate_internal.listed(found.items) AS i
+        JOIN LATERAL snowflake_migrate_internal.listed(found.targets) AS v ON v.place = i.place
+        WHERE s.lanname = 'plpgsql'
+      UNION ALL
+        -- Returned.
+        SELECT s.oid, s.number, s.tokens, i.item, NULL, i.place, found.fails_at_once
+        FROM statement AS s
+        CROSS JOIN LATERAL (
+            SELECT m[2] AS items, s.tokens ~ ' return query ' AS fails_at_once
+            FROM regexp_matches(s.tokens, E' return (query|\\() select (?:distinct )?(.*?) from ') AS m
+            WHERE s.lanname = 'plpgsql'
+          UNION ALL
+            SELECT coalesce(m[1], m[2]), false
+            FROM regexp_matches(s.tokens, '^ (?:select (?:distinct )?(.*?) from | *(?:insert|update|delete) .* returning (.*) $)') AS m
+            WHERE s.lanname = 'sql' AND s.number = s.statements) AS found
+        CROSS JOIN LATERAL snowflake_migrate_internal.listed(found.items) AS i
+    ), named AS MATERIALIZED (
+        SELECT v.*, m[1] AS schema_code, m[2] AS table_code, coalesce(m[3], m[4], m[2]) AS alias
+        FROM value AS v
+        CROSS JOIN LATERAL regexp_matches(v.tokens, E' (?:from|join|into|update|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "(]+)(?= )'
+                                          '(?: as ("(?:[^"]|"")*"|[^ "(]+)(?= )| (?!from |where |join |left |inner |on |group |order |limit |set |values |returning |select |into )("[^"]*"|[a-z_][^ "]*)(?= ))?', 'g') AS m
+        WHERE v.target IS NULL OR (v.oid, v.target) IN (SELECT * FROM variable)
+    ), held AS (
+        SELECT DISTINCT l.relation, l.attname, l.is_narrow, n.oid, n.target, n.fails_at_once
+        FROM named AS n
+        JOIN pg_proc AS p ON p.oid = n.oid
+        JOIN linked AS l ON l.table_code = n.table_code
+            -- A name without a schema may be that of a table beside the function.
+            AND CASE WHEN n.schema_code IS NOT NULL THEN n.schema_code = l.schema_code
+                     ELSE l.relnamespace = p.pronamespace
+                          OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = p.pronamespace AND c.relname = l.relname) END
+        WHERE (n.target IS NOT NULL OR n.place IN (SELECT r.place FROM snowflake_migrate_internal.integer_results(n.oid) AS r))
+          AND EXISTS (
+              SELECT FROM regexp_matches(n.item, format(E'^(?:(?:max|min|coalesce) \\( )?(?:("(?:[^"]|"")*"|[^ ".]+) \\. )?%s(?: \\)| , .*\\))?(?: as [^ ]+)?$', l.column_pattern)) AS m
+              WHERE m[1] IS NULL OR m[1] = n.alias)
+    )
+    -- The number of a sequence that is kept.
+    SELECT DISTINCT l.relation, l.attname, format('function %s', b.oid::regprocedure),
+           format('calls %s(%L) and returns an integer, so it fails with a number above 2147483647', m[1], s.sequence),
+           'Before the migration, create a function of another name that returns bigint, and use it, also in defaults and views.', false, 'held', NULL::text, false
+    FROM body AS b
+    CROSS JOIN LATERAL regexp_matches(b.code, E' (nextval|currval) \\( ''(?: pg_catalog \\.)? (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
+    JOIN linked AS l ON l.is_narrow
+    CROSS JOIN LATERAL snowflake_migrate_internal.source(l.relation, l.attname) AS s
+    JOIN pg_class AS c ON c.oid = s.sequence
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS sequence_code
+    CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_code
+    WHERE sequence_code.code = m[3] AND coalesce(m[2], schema_code.code) = schema_code.code
+      AND EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(b.oid))
+  UNION ALL
+    SELECT h.relation, h.attname, format('function %s', h.oid::regprocedure),
+           format('returns column %I of %s by RETURN QUERY as an integer, and fails (42804) as soon as it is a bigint', h.attname, h.relation),
+           format('Before the migration, cast it in the query, %I::integer; for greater numbers, create a function of another name that returns bigint, with %I::bigint, and use it.',
+                  h.attname, h.attname),
+           false, 'type', NULL, false
+    FROM held AS h
+    WHERE h.fails_at_once AND h.is_narrow
+  UNION ALL
+    SELECT h.relation, h.attname, format('function %s', h.oid::regprocedure),
+           CASE WHEN h.target IS NULL THEN format('returns column %I of %s as an integer, and fails with a number above 2147483647', h.attname, h.relation)
+                ELSE format('puts column %I of %s into the integer %s, and fails with a number above 2147483647', h.attname, h.relation, h.target) END,
+           CASE WHEN h.target IS NULL THEN format('Before the migration, create a function of another name that returns bigint, with %I::bigint, and use it.', h.attname)
+                ELSE format('Before the migration, declare %s as bigint.', h.target) END,
+           s.stage = 'default', s.stage, NULL, false
+    FROM held AS h
+    CROSS JOIN LATERAL (VALUES ('default', true), ('held', h.is_narrow)) AS s (stage, is_one)
+    WHERE NOT h.fails_at_once AND s.is_one
+$function$;
+
+-- The stages of the findings that concern a migration: of those that hold a key as an integer,
+-- one is of the new default, and the other, where the sequence is kept, of later numbers.
+CREATE FUNCTION snowflake_migrate_internal.stages(keep_sequence boolean)
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ARRAY['shadow', 'type', CASE WHEN keep_sequence THEN 'held' ELSE 'default' END];

@@ -1,0 +1,240 @@
+-- What sessions remember of a sequence: currval() and lastval() would return an old number
+-- to each that has used it, and link new rows to an old one without an error. So the switch
+-- gives the sequence another name, and creates a new one under its own, which continues
+-- above. currval() then fails (55000) until its session has called nextval() again; so does
+-- lastval(), once a step of its own has dropped the former sequence. The switch does not
+-- drop it: nextval() waits for the switch, and would fail (XX000).
+
+-- The privileges on an object, in an order in which they can be granted again, each
+-- with the role that grants it: NULL is the object's owner, who also replaces a role
+-- that the caller cannot act for.
+CREATE FUNCTION snowflake_migrate_internal.grants(owner oid, namespace oid, acl aclitem[])
+RETURNS TABLE (depth integer, role oid, grantee oid, privilege_type text, is_grantable boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE entry AS MATERIALIZED (
+        SELECT g.* FROM aclexplode(acl) AS g
+    ), chain (depth, grantor, grantee, privilege_type, is_grantable) AS (
+        SELECT 0, e.grantor, e.grantee, e.privilege_type, e.is_grantable FROM entry AS e WHERE e.grantor = owner
+      UNION ALL
+        -- PostgreSQL refuses circular grants.
+        SELECT c.depth + 1, e.grantor, e.grantee, e.privilege_type, e.is_grantable
+        FROM chain AS c
+        JOIN entry AS e ON e.grantor = c.grantee AND e.privilege_type = c.privilege_type AND c.is_grantable AND e.grantor <> owner
+        WHERE c.depth < 100
+    )
+    SELECT coalesce((SELECT min(c.depth) FROM chain AS c
+                     WHERE c.grantor = e.grantor AND c.grantee = e.grantee AND c.privilege_type = e.privilege_type),
+                    -- The grant option of a column is one for the whole table.
+                    1),
+           CASE WHEN e.grantor <> owner AND snowflake_migrate_internal.may_become(to_regrole(quote_ident(current_user)), e.grantor)
+                     AND has_schema_privilege(e.grantor, namespace, 'USAGE') THEN e.grantor END,
+           e.grantee, e.privilege_type, e.is_grantable
+    FROM entry AS e
+$function$;
+
+-- The names that a former sequence can have, in its schema: one may be left of a table that
+-- was dropped.
+CREATE FUNCTION snowflake_migrate_internal.former_names(sequence_name name)
+RETURNS SETOF name LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- Of 63 bytes; a character has four at most.
+    SELECT concat(CASE WHEN octet_length(sequence_name::text) <= 55 THEN sequence_name::text ELSE left(sequence_name::text, 13) END,
+                  '_former', nullif(n, 0))::name
+    FROM generate_series(0, 9) AS n
+$function$;
+
+-- The sequences of keys that can be made anew: only the default of the key and of its
+-- partitions and child tables depends on them, and the table's owner may create one there.
+CREATE FUNCTION snowflake_migrate_internal.renewable_sequences(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (target regclass, column_name name, sequence regclass, quoted_name text, former_name text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT k.target, k.column_name, s.sequence, format('%I.%I', n.nspname, c.relname),
+           format('%I.%I', n.nspname, former.name)
+    FROM unnest(keys) AS k
+    JOIN pg_class AS t ON t.oid = k.target
+    CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
+    JOIN pg_class AS c ON c.oid = s.sequence AND c.relowner = t.relowner AND c.relpersistence <> 't'
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN LATERAL (
+        SELECT f.name FROM snowflake_migrate_internal.former_names(c.relname) AS f (name)
+        WHERE NOT EXISTS (SELECT FROM pg_class AS other WHERE other.relnamespace = n.oid AND other.relname = f.name)
+        LIMIT 1) AS former ON true
+    WHERE s.kind IN ('serial', 'default')
+      AND has_schema_privilege(t.relowner, n.oid, 'CREATE')
+      AND NOT EXISTS (SELECT FROM pg_depend AS d
+                      WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+      AND NOT EXISTS (
+          SELECT FROM pg_depend AS d
+          WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+            AND (d.classid <> 'pg_attrdef'::regclass
+                 OR NOT EXISTS (SELECT FROM pg_attrdef AS f
+                                JOIN snowflake_migrate_internal.table_tree(k.target, k.column_name) AS tree
+                                  ON (tree.relation, tree.attribute) = (f.adrelid::regclass, f.adnum)
+                                WHERE f.oid = d.objid)))
+$function$;
+
+-- The sequences that a switch to new IDs locks before the tables, because a transaction
+-- that has called nextval() may write to its table next: those that it renames, and those
+-- of identity columns, which it drops.
+CREATE FUNCTION snowflake_migrate_internal.switched_sequences(keys snowflake_migrate_internal.key[])
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ARRAY(
+        SELECT r.sequence FROM snowflake_migrate_internal.renewable_sequences(keys) AS r
+      UNION
+        SELECT s.sequence
+        FROM unnest(keys) AS k
+        CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
+        WHERE s.kind LIKE 'identity %')
+$function$;
+
+-- The commands that make the sequences anew, before the keys get their new defaults. The
+-- margin is for numbers that sessions have fetched ahead, or are waiting for.
+CREATE FUNCTION snowflake_migrate_internal.renewal_commands(keys snowflake_migrate_internal.key[])
+RETURNS SETOF snowflake_migrate_internal.command LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH renewed AS MATERIALIZED (
+        SELECT r.*, c.relowner, c.relnamespace, c.relacl, c.relpersistence, q.*, row_number() OVER () AS number,
+               EXISTS (SELECT FROM pg_depend AS d
+                       WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a') AS is_owned
+        FROM snowflake_migrate_internal.renewable_sequences(keys) AS r
+        JOIN pg_class AS c ON c.oid = r.sequence
+        JOIN pg_sequence AS q ON q.seqrelid = r.sequence
+    ), statement (number, place, depth, relation, text, role) AS (
+        SELECT r.number, 1, 0, r.target, format('ALTER SEQUENCE %s OWNED BY NONE', r.quoted_name), NULL::oid FROM renewed AS r WHERE r.is_owned
+      UNION ALL
+        SELECT r.number, 2, 0, r.target, format('ALTER SEQUENCE %s RENAME TO %I', r.quoted_name, (parse_ident(r.former_name))[2]), NULL FROM renewed AS r
+      UNION ALL
+        SELECT r.number, 3, 0, r.target, format('COMMENT ON SEQUENCE %s IS %L', r.former_name, snowflake_migrate_internal.former_comment()), NULL
+        FROM renewed AS r
+      UNION ALL
+        SELECT r.number, 4, 0, r.target,
+               format('CREATE %sSEQUENCE %s AS %s START WITH %s INCREMENT BY %s MINVALUE %s MAXVALUE %s CACHE %s %s',
+                      CASE r.relpersistence WHEN 'u' THEN 'UNLOGGED ' ELSE '' END, r.quoted_name, r.seqtypid::regtype, r.seqstart, r.seqincrement,
+                      r.seqmin, r.seqmax, r.seqcache, CASE WHEN r.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END), NULL
+        FROM renewed AS r
+      UNION ALL
+        -- An unused sequence is as new.
+        SELECT r.number, 5, 0, r.target,
+               format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, %s(%s, former.last_value::pg_catalog.numeric OPERATOR(pg_catalog.+) %s)::pg_catalog.int8, false) '
+                      'FROM %s AS former WHERE former.is_called',
+                      r.quoted_name, CASE WHEN r.seqincrement > 0 THEN 'least' ELSE 'greatest' END,
+                      CASE WHEN r.seqincrement > 0 THEN r.seqmax ELSE r.seqmin END, 1000 * r.seqincrement::numeric * r.seqcache, r.former_name), NULL
+        FROM renewed AS r
+      UNION ALL
+        SELECT r.number, 6, 0, r.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', r.quoted_name, snowflake_migrate_internal.name_of(r.target), r.column_name), NULL
+        FROM renewed AS r WHERE r.is_owned
+      UNION ALL
+        -- What ALTER DEFAULT PRIVILEGES has granted.
+        SELECT r.number, 7, 0, r.target,
+               format('REVOKE ALL ON SEQUENCE %s FROM %s', r.quoted_name, CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END), NULL
+        FROM renewed AS r
+        CROSS JOIN LATERAL (
+            SELECT a.grantee
+            FROM pg_default_acl AS f CROSS JOIN LATERAL aclexplode(f.defaclacl) AS a
+            WHERE f.defaclrole = r.relowner AND f.defaclobjtype = 'S' AND f.defaclnamespace IN (0, r.relnamespace)
+          UNION
+            SELECT r.relowner WHERE r.relacl IS NOT NULL) AS g
+      UNION ALL
+        SELECT r.number, 8, g.depth, r.target,
+               format('GRANT %s ON SEQUENCE %s TO %s%s', g.privilege_type, r.quoted_name,
+                      CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
+                      CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END), g.role
+        FROM renewed AS r
+        CROSS JOIN LATERAL snowflake_migrate_internal.grants(r.relowner, r.relnamespace, coalesce(r.relacl, acldefault('s', r.relowner))) AS g
+        WHERE r.relacl IS NOT NULL
+           OR EXISTS (SELECT FROM pg_default_acl AS f
+                      WHERE f.defaclrole = r.relowner AND f.defaclobjtype = 'S' AND f.defaclnamespace IN (0, r.relnamespace))
+      UNION ALL
+        SELECT r.number, 9, 0, r.target, format('COMMENT ON SEQUENCE %s IS %L', r.quoted_name, obj_description(r.sequence, 'pg_class')), NULL
+        FROM renewed AS r WHERE obj_description(r.sequence, 'pg_class') IS NOT NULL
+      UNION ALL
+        SELECT r.number, 10, 0, r.target, format('SECURITY LABEL FOR %I ON SEQUENCE %s IS %L', l.provider, r.quoted_name, l.label), NULL
+        FROM renewed AS r JOIN pg_seclabel AS l ON l.classoid = 'pg_class'::regclass AND l.objoid = r.sequence
+    )
+    SELECT snowflake_migrate_internal.command(text 'run', s.relation, s.text, role => s.role)
+    FROM statement AS s
+    ORDER BY s.number, s.place, s.depth, s.text
+$function$;
+
+-- What a note says of it, or of the sequences that cannot be made anew.
+CREATE FUNCTION snowflake_migrate_internal.renewal_note(keys snowflake_migrate_internal.key[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH known AS (
+        SELECT s.sequence, s.sequence IN (SELECT r.sequence FROM snowflake_migrate_internal.renewable_sequences(keys) AS r) AS is_renewed
+        FROM unnest(keys) AS k
+        CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
+        WHERE s.kind IN ('serial', 'default')
+    )
+    SELECT concat(
+        (SELECT '. A new sequence gets the name and continues above, so that currval() fails (55000) in sessions that have used the former one, '
+                'until they call nextval() again'
+         FROM known AS k WHERE k.is_renewed LIMIT 1),
+        (SELECT format('. In sessions that have used %s, currval() and lastval() return old numbers without an error: '
+                       'something else depends on it, or its owner may not create sequences in its schema. Let clients reconnect',
+                       snowflake_migrate_internal.some_names(array_agg(DISTINCT k.sequence::text)))
+         FROM known AS k WHERE NOT k.is_renewed HAVING count(*) > 0))
+$function$;
+
+-- Makes the sequence of a key anew, unless something has come to depend on it.
+CREATE FUNCTION snowflake_migrate_internal.renew_sequence(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    keys CONSTANT snowflake_migrate_internal.key[] := ARRAY[(target, column_name)::snowflake_migrate_internal.key];
+BEGIN
+    PERFORM snowflake_migrate_internal.run_all(ARRAY(SELECT r FROM snowflake_migrate_internal.renewal_commands(keys) AS r));
+END
+$function$;
+
+-- By which a former sequence is known.
+CREATE FUNCTION snowflake_migrate_internal.former_comment()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'Former sequence of a migrated key, to be dropped by snowflake_migrate';
+
+-- The former sequences of a key.
+CREATE FUNCTION snowflake_migrate_internal.former_sequences(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (target regclass, column_name name, name text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT k.target, k.column_name, snowflake_migrate_internal.name_of(c.oid::regclass)
+    FROM unnest(keys) AS k
+    JOIN pg_class AS t ON t.oid = k.target
+    CROSS JOIN LATERAL (
+        SELECT o.sequence_schema, o.sequence_name FROM snowflake_migrate_internal.origin(k.target, k.column_name) AS o
+      UNION
+        SELECT n.nspname, q.relname
+        FROM snowflake_migrate_internal.source(k.target, k.column_name) AS s
+        JOIN pg_class AS q ON q.oid = s.sequence
+        JOIN pg_namespace AS n ON n.oid = q.relnamespace) AS own (schema, name)
+    JOIN pg_namespace AS n ON n.nspname = own.schema
+    JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relowner = t.relowner AND c.relkind = 'S'
+                      AND c.relname = ANY (ARRAY(SELECT snowflake_migrate_internal.former_names(own.name)))
+    WHERE obj_description(c.oid, 'pg_class') = snowflake_migrate_internal.former_comment()
+    ORDER BY k.target::text, c.relname
+$function$;
+
+-- The steps that drop the former sequences: those that the plan's switch leaves, and those
+-- that an earlier one has left.
+CREATE FUNCTION snowflake_migrate_internal.former_steps(keys snowflake_migrate_internal.key[])
+RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_migrate_internal.step(text 'former', f.target, text 'ACCESS EXCLUSIVE',
+        format('drops the former sequence of %s.%I', f.target, f.column_name),
+        'lastval() then fails in sessions that have used it, as currval() does since the switch. Only that sequence is locked',
+        -- The switch may be left for another night.
+        ARRAY[snowflake_migrate_internal.command(text 'run', f.target, 'DROP SEQUENCE IF EXISTS ' || f.name)])
+    FROM (SELECT r.target, r.column_name, r.former_name AS name FROM snowflake_migrate_internal.renewable_sequences(keys) AS r
+        UNION ALL
+          SELECT f.* FROM snowflake_migrate_internal.former_sequences(keys) AS f) AS f
+    ORDER BY f.target::text
+$function$;
