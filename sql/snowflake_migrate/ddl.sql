@@ -216,7 +216,7 @@ BEGIN
     CASE command.kind
         WHEN 'alter', 'run', 'plain' THEN RETURN QUERY SELECT owner, false, snowflake_migrate_internal.terminated(command.sql);
         WHEN 'widen sequence' THEN RETURN QUERY SELECT owner, true, snowflake_migrate_internal.terminated(command.sql);
-        WHEN 'lock' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.lock_script(command.relations, command.sql) AS s;
+        WHEN 'lock', 'lock in time' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.lock_script(command.relations, command.sql) AS s;
         WHEN 'copy' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.copy_script(keys) AS s;
         WHEN 'record', 'switch' THEN
             RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.record_script(

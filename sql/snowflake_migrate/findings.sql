@@ -278,6 +278,10 @@ AS $function$
   UNION ALL
     SELECT f.* FROM snowflake_migrate_internal.new_id_findings(keys) AS f
   UNION ALL
+    SELECT f.* FROM snowflake_migrate_internal.same_key_findings(keys) AS f
+  UNION ALL
+    SELECT f.* FROM snowflake_migrate_internal.bounded_sequence_findings(keys) AS f
+  UNION ALL
     SELECT f.* FROM snowflake_migrate_internal.integer_findings(keys) AS f
 $function$;
 

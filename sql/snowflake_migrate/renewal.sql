@@ -59,8 +59,9 @@ AS $function$
     JOIN pg_class AS c ON c.oid = s.sequence AND c.relowner = t.relowner AND c.relpersistence <> 't'
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
     JOIN LATERAL (
-        SELECT f.name FROM snowflake_migrate_internal.former_names(c.relname) AS f (name)
+        SELECT f.name FROM snowflake_migrate_internal.former_names(c.relname) WITH ORDINALITY AS f (name, place)
         WHERE NOT EXISTS (SELECT FROM pg_class AS other WHERE other.relnamespace = n.oid AND other.relname = f.name)
+        ORDER BY f.place
         LIMIT 1) AS former ON true
     WHERE s.kind IN ('serial', 'default')
       AND has_schema_privilege(t.relowner, n.oid, 'CREATE')

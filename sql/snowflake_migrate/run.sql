@@ -45,26 +45,6 @@ BEGIN
 END
 $function$;
 
--- Locks the tables whose sequences change at the end, with these, within lock_timeout.
-CREATE FUNCTION snowflake_migrate_internal.lock_with_sequences(keys snowflake_migrate_internal.key[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    time_limit CONSTANT text := current_setting('lock_timeout');
-    relations CONSTANT regclass[] := ARRAY(
-        SELECT r.relation FROM unnest(keys) AS k
-        CROSS JOIN LATERAL snowflake_migrate_internal.switched_sequences(ARRAY[k]) AS s (sequences)
-        CROSS JOIN LATERAL unnest(s.sequences || k.target) AS r (relation)
-        WHERE s.sequences <> '{}');
-BEGIN
-    IF relations <> '{}' THEN
-        PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE', time_limit::interval);
-        EXECUTE format('SET LOCAL lock_timeout = %L', time_limit);
-    END IF;
-END
-$function$;
-
 -- Runs the plan in one transaction.
 CREATE FUNCTION snowflake_migrate_internal.run_plan(keys snowflake_migrate_internal.key[], search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql
@@ -94,7 +74,11 @@ BEGIN
             IF done = 0 THEN
                 PERFORM snowflake_migrate_internal.require_locks(keys);
                 IF NOT keep_sequence THEN
-                    PERFORM snowflake_migrate_internal.lock_with_sequences(keys);
+                    PERFORM snowflake_migrate_internal.lock_within_timeout(ARRAY(
+                        SELECT r.relation FROM unnest(keys) AS k
+                        CROSS JOIN LATERAL snowflake_migrate_internal.switched_sequences(ARRAY[k]) AS s (sequences)
+                        CROSS JOIN LATERAL unnest(s.sequences || k.target) AS r (relation)
+                        WHERE s.sequences <> '{}'), text 'ACCESS EXCLUSIVE');
                 END IF;
             END IF;
             -- A session that waits for the sequence would find none (XX000).

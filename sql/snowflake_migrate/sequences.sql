@@ -44,6 +44,24 @@ BEGIN
 END
 $function$;
 
+-- Sequences that end before a bigint does, by a bound of their own. It stays: several servers
+-- may share the numbers by it.
+CREATE FUNCTION snowflake_migrate_internal.bounded_sequence_findings(keys snowflake_migrate_internal.key[])
+RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT k.target, k.column_name, format('sequence %s', s.sequence),
+           format('has a bound of its own, which a wider column does not change: it ends at %s', b.bound),
+           format('If other servers do not use the numbers behind it: ALTER SEQUENCE %s NO %s.', snowflake_migrate_internal.name_of(s.sequence), b.name),
+           false, 'held', NULL, false
+    FROM unnest(keys) AS k
+    CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
+    JOIN pg_sequence AS q ON q.seqrelid = s.sequence AND NOT q.seqcycle
+    CROSS JOIN LATERAL (SELECT CASE WHEN q.seqincrement > 0 THEN q.seqmax ELSE q.seqmin END AS bound,
+                               CASE WHEN q.seqincrement > 0 THEN 'MAXVALUE' ELSE 'MINVALUE' END AS name) AS b
+    WHERE b.bound NOT IN (32767, 2147483647, 9223372036854775807, -32768, -2147483648, -9223372036854775808)
+$function$;
+
 -- Obstacles to that.
 CREATE FUNCTION snowflake_migrate_internal.sequence_obstacles(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE

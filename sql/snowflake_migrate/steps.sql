@@ -12,6 +12,7 @@
 -- | plain          | sql, as it is                                                               |
 -- | copy           | sql, as it is: batches of rows, one transaction each                        |
 -- | lock           | locks relations in mode sql, in short attempts                              |
+-- | lock in time   | the same, within lock_timeout                                               |
 -- | call           | sql, a call that fails, or only changes the records of the tool             |
 -- | record         | records the sequence of columns[1]                                          |
 -- | switch         | checks that columns[1] may get its new default, and sets the boundary       |
@@ -20,7 +21,7 @@
 -- | recompile      | has sessions compile functions again that use the columns of the step       |
 -- | widen          | widens the columns of the step with what depends on them                    |
 -- | widen sequence | widens the sequence of columns[1]                                           |
--- | renew          | makes the sequence of columns[1] anew, under the name of the former one      |
+-- | renew          | makes the sequence of columns[1] anew, under the name of the former one     |
 -- | swap           | replaces the columns of the step by their shadows                           |
 -- | swap, keep     | the same, and keeps the sequences                                           |
 CREATE TYPE snowflake_migrate_internal.command AS (
@@ -66,9 +67,8 @@ AS $function$
         -- on the table that has the name by then.
         WHEN 'alter' THEN format('snowflake_migrate_internal.alter(%L::pg_catalog.text)', command.sql)
         WHEN 'run' THEN format('snowflake_internal.run(%s, %L::pg_catalog.text)', t.relation, command.sql)
-        WHEN 'lock' THEN format('snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], %L::pg_catalog.text)',
-                                ARRAY(SELECT snowflake_migrate_internal.name_of(l.relation)
-                                      FROM unnest(command.relations) WITH ORDINALITY AS l (relation, place) ORDER BY l.place), command.sql)
+        WHEN 'lock' THEN format('snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], %L::pg_catalog.text)', t.relations, command.sql)
+        WHEN 'lock in time' THEN format('snowflake_migrate_internal.lock_within_timeout(%L::pg_catalog.regclass[], %L::pg_catalog.text)', t.relations, command.sql)
         WHEN 'call' THEN command.sql
         WHEN 'record' THEN format('snowflake_migrate_internal.record_origin(%s, %s)', t.relation, t.first_column)
         WHEN 'switch' THEN format('snowflake_migrate_internal.check_switch(%s, %s, %s)', t.relation, t.first_column, t.path)
@@ -82,6 +82,8 @@ AS $function$
         WHEN 'swap' THEN format('snowflake_migrate_internal.swap(%s, %s)', t.keys, t.path)
         WHEN 'swap, keep' THEN format('snowflake_migrate_internal.swap(%s, %s, keep_sequence => true)', t.keys, t.path) END
     FROM (SELECT format('%L::pg_catalog.regclass', snowflake_migrate_internal.name_of(command.relation)) AS relation,
+                 ARRAY(SELECT snowflake_migrate_internal.name_of(l.relation)
+                       FROM unnest(command.relations) WITH ORDINALITY AS l (relation, place) ORDER BY l.place) AS relations,
                  format('%L::pg_catalog.name', command.columns[1]) AS first_column,
                  snowflake_migrate_internal.key_arguments(keys) AS keys,
                  snowflake_migrate_internal.path_argument() AS path) AS t

@@ -248,7 +248,9 @@ AS $function$
              THEN ARRAY[snowflake_migrate_internal.command(text 'call', s.target,
                       format('snowflake_migrate_internal.check_rows(%L::pg_catalog.regclass, %L::pg_catalog.name, %s)',
                              s.quoted_name, s.column_name, snowflake_migrate_internal.path_argument()))] END
-        || CASE WHEN online OR s.sequences <> '{}' THEN snowflake_migrate_internal.lock_command(s.target || s.children || s.sequences)
+        || CASE WHEN online THEN snowflake_migrate_internal.lock_command(s.target || s.children || s.sequences)
+                WHEN s.sequences <> '{}' THEN snowflake_migrate_internal.command(text 'lock in time', s.target, text 'ACCESS EXCLUSIVE',
+                                                                                 relations => s.target || s.children || s.sequences)
                 ELSE snowflake_migrate_internal.command(text 'plain', s.target, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', s.quoted_name)) END
         || snowflake_migrate_internal.command(text 'switch', s.target, columns => ARRAY[s.column_name])
         || CASE WHEN s.sequences <> '{}' AND s.attidentity = ''

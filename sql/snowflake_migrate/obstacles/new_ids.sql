@@ -260,6 +260,42 @@ BEGIN
 END
 $function$;
 
+-- Unique indexes whose expressions make two of these numbers one.
+CREATE FUNCTION snowflake_migrate_internal.same_key_findings(keys snowflake_migrate_internal.key[])
+RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    ids CONSTANT bigint[] := snowflake_migrate_internal.trial_ids(false);
+    tried record;
+BEGIN
+    FOR tried IN
+        SELECT r.relation, r.attname, a.attnum, i.indexrelid::regclass AS index, x.expressions
+        FROM snowflake_migrate_internal.columns_of_each(keys) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attname = r.attname
+        JOIN pg_index AS i ON i.indrelid = r.relation AND i.indisunique AND i.indexprs IS NOT NULL
+        CROSS JOIN LATERAL (
+            SELECT string_agg(pg_get_indexdef(i.indexrelid, k.place::integer, false), ', ' ORDER BY k.place) AS expressions
+            FROM generate_series(1, i.indnkeyatts) AS k (place)) AS x
+        -- References repeat, and a unique one is to.
+        WHERE (r.relation, r.attname) IN (SELECT * FROM unnest(keys))
+          AND EXISTS (SELECT FROM pg_depend AS d
+                      WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = a.attnum)
+        ORDER BY r.relation::text, 4
+    LOOP
+        -- One that uses other columns fails (42703).
+        IF (snowflake_migrate_internal.try_query(tried.relation,
+                format('SELECT pg_catalog.count(*) OPERATOR(pg_catalog.-) pg_catalog.count(DISTINCT (%s)) FROM (SELECT number AS %I FROM pg_catalog.unnest(%L::pg_catalog.int8[]) AS number OFFSET 0) AS %I',
+                       tried.expressions, tried.attname, ids, (SELECT c.relname FROM pg_class AS c WHERE c.oid = tried.relation)),
+                'they are one', NULL)).failure = 'they are one' THEN
+            RETURN QUERY SELECT tried.relation, tried.attname, format('unique index %s', tried.index), 'makes two new IDs one, so that a row with the second is refused (23505)',
+                                'Drop it, or create it again on the column itself.', true, 'default', NULL::text, false;
+        END IF;
+    END LOOP;
+END
+$function$;
+
 -- What accepts the next IDs, but not all that the layout has; and keys whose new rows are all
 -- in the DEFAULT partition.
 CREATE FUNCTION snowflake_migrate_internal.new_id_findings(keys snowflake_migrate_internal.key[])

@@ -205,3 +205,20 @@ BEGIN
     END LOOP;
 END
 $function$;
+
+-- The same, but no longer than lock_timeout, which stays as it is: for a window, in which
+-- whoever runs a plan has set it.
+CREATE FUNCTION snowflake_migrate_internal.lock_within_timeout(relations regclass[], mode text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    former_timeout CONSTANT text := current_setting('lock_timeout');
+BEGIN
+    IF relations <> '{}' THEN
+        PERFORM snowflake_migrate_internal.lock(relations, mode,
+                                                coalesce(nullif(former_timeout, '0')::interval, snowflake_migrate_internal.lock_time_limit()));
+        EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
+    END IF;
+END
+$function$;

@@ -97,3 +97,16 @@ SELECT unnest(findings) AS finding FROM snowflake_migrate.survey() WHERE table_n
 DROP FUNCTION last_insert_id;
 DROP TABLE notes, tags, happenings;
 DROP FUNCTION new_happening;
+-- A sequence with a bound of its own, functions that hold a key as an integer, and a unique
+-- index that makes two new IDs one.
+CREATE TABLE short (id bigserial PRIMARY KEY, note text);
+ALTER SEQUENCE short_id_seq MAXVALUE 2500000000;
+CREATE UNIQUE INDEX ON short (lpad(id::text, 8, '0'));
+CREATE TABLE long (id serial PRIMARY KEY, n integer);
+CREATE UNIQUE INDEX ON long ((id % 1000000007));
+CREATE FUNCTION ids() RETURNS SETOF integer LANGUAGE plpgsql AS 'BEGIN RETURN QUERY SELECT id FROM long; END';
+CREATE FUNCTION add() RETURNS integer LANGUAGE sql AS 'INSERT INTO long DEFAULT VALUES RETURNING id';
+SELECT table_name, f FROM snowflake_migrate.survey(), unnest(findings) AS f ORDER BY 1, f COLLATE "C";
+SELECT table_name, f FROM snowflake_migrate.survey(keep_sequence => true), unnest(findings) AS f ORDER BY 1, f COLLATE "C";
+DROP FUNCTION ids(), add();
+DROP TABLE short, long;

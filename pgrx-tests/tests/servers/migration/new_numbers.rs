@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::Cluster;
-use snowflake_tests::query::number;
+use snowflake_tests::query::{number, value};
 use snowflake_tests::server_error::ServerError;
 
 use crate::support::run;
@@ -388,6 +388,91 @@ fn after_a_yes_each_insert_works() -> Result<()> {
     println!(
         "new numbers: {cells} cells of {} shapes: {refused} refused before any change, in the others each INSERT works; 0 others",
         SHAPES.len()
+    );
+    Ok(())
+}
+
+/// What the expressions of a trial do: they count their calls by the role that they run as,
+/// and try to become more.
+const GRASPING: &str = "LANGUAGE plpgsql IMMUTABLE AS $f$
+    DECLARE wanted text;
+    BEGIN
+        PERFORM nextval('public.ran_as_' || current_user);
+        FOREACH wanted IN ARRAY ARRAY['ALTER ROLE planter SUPERUSER', 'ALTER ROLE mallory SUPERUSER', 'ALTER ROLE keeper SUPERUSER',
+                                      'RESET ROLE', 'SET ROLE postgres', 'RESET SESSION AUTHORIZATION', 'GRANT postgres TO planter',
+                                      'CREATE TABLE public.made ()', 'INSERT INTO t DEFAULT VALUES', 'DELETE FROM public.kept'] LOOP
+            BEGIN
+                EXECUTE wanted;
+                PERFORM nextval('public.succeeded');
+            EXCEPTION WHEN OTHERS THEN NULL;
+            END;
+        END LOOP;
+        RETURN $1 IS NOT NULL;
+    END $f$";
+
+/// Expressions run with the rights of the table's owner, whose code they are: what golden
+/// files show has one role.
+#[test]
+fn trials_give_no_right() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    let mut client = cluster.connect()?;
+    run(
+        &mut client,
+        [
+            "CREATE ROLE planter LOGIN; CREATE ROLE mallory; CREATE ROLE keeper; GRANT CREATE, USAGE ON SCHEMA public TO PUBLIC",
+            "GRANT ALL ON DATABASE postgres TO keeper; DROP EXTENSION snowflake CASCADE; SET ROLE keeper; CREATE EXTENSION snowflake_migrate CASCADE; RESET ROLE",
+            "CREATE TABLE kept AS SELECT 1 AS n; CREATE SEQUENCE succeeded; CREATE SEQUENCE ran_as_planter; CREATE SEQUENCE ran_as_mallory; CREATE SEQUENCE ran_as_keeper; CREATE SEQUENCE ran_as_postgres",
+            "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO PUBLIC; GRANT ALL ON kept TO postgres",
+            "SET client_min_messages = error",
+        ],
+    )?;
+    let uses = [
+        "ALTER TABLE s.t ADD CHECK (s.grasp(id))",
+        "CREATE INDEX ON s.t (s.grasp(id))",
+        "CREATE INDEX ON s.t (note) WHERE s.grasp(id)",
+        "ALTER TABLE s.t ADD COLUMN g boolean GENERATED ALWAYS AS (s.grasp(id)) STORED",
+        "ALTER TABLE s.t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON s.t WITH CHECK (s.grasp(id))",
+        "ALTER TABLE s.t ADD EXCLUDE ((s.grasp(id)::text || id) WITH =)",
+        "CREATE DOMAIN s.d AS bigint CHECK (s.grasp(VALUE)); ALTER TABLE s.t ALTER COLUMN id TYPE s.d",
+    ];
+    let mut trials = 0;
+    for author in ["planter", "mallory", "keeper"] {
+        for expression in uses {
+            run(
+                &mut client,
+                [
+                    "CREATE SCHEMA s; GRANT ALL ON SCHEMA s TO PUBLIC; SET ROLE planter; CREATE TABLE s.t (id bigserial PRIMARY KEY, note text); RESET ROLE".to_owned(),
+                    format!("SET ROLE {author}; CREATE FUNCTION s.grasp(bigint) RETURNS boolean {GRASPING}; RESET ROLE"),
+                    format!("SET ROLE planter; INSERT INTO s.t (note) VALUES ('old'); {expression}; RESET ROLE"),
+                    "CREATE TABLE s.fired (); CREATE FUNCTION s.fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO s.fired DEFAULT VALUES; RETURN NEW; END'; CREATE TRIGGER fires BEFORE INSERT OR UPDATE ON s.t FOR EACH ROW EXECUTE FUNCTION s.fires()".to_owned(),
+                    "SELECT setval('succeeded', 1, false), setval('ran_as_planter', 1, false), setval('ran_as_mallory', 1, false), setval('ran_as_keeper', 1, false), setval('ran_as_postgres', 1, false)".to_owned(),
+                ],
+            )
+            .with_context(|| format!("{author}: {expression}"))?;
+            let drawn = number(&mut client, "SELECT last_value FROM s.t_id_seq")?;
+            for statement in [
+                "SELECT count(*) FROM snowflake_migrate.survey()",
+                "SELECT count(*) FROM snowflake_migrate.survey(keep_sequence => true)",
+                "SELECT count(*) FROM snowflake_migrate.plan('s.t')",
+                "SELECT count(*) FROM snowflake_migrate.plan('s.t', online => true)",
+            ] {
+                client.simple_query(statement).with_context(|| format!("{author}: {expression}: {statement}"))?;
+                trials += 1;
+            }
+            let seen = value(
+                &mut client,
+                "SELECT concat_ws(' ', (SELECT is_called FROM ran_as_planter), (SELECT is_called FROM ran_as_mallory), (SELECT is_called FROM ran_as_keeper),
+                        (SELECT is_called FROM ran_as_postgres), (SELECT is_called FROM succeeded),
+                        (SELECT count(*) FROM pg_roles WHERE rolsuper), (SELECT count(*) FROM s.fired), (SELECT count(*) FROM kept), (SELECT last_value FROM s.t_id_seq) - $1)"
+                    .replace("$1", &drawn.to_string()).as_str(),
+            )?;
+            ensure!(seen == "t f f f f 1 0 1 0", "{author}: {expression}: {seen}");
+            run(&mut client, ["DROP SCHEMA s CASCADE"])?;
+        }
+    }
+    println!(
+        "trials: {trials} by a superuser, of {} expressions with functions of the owner, of another role and of the extension's owner: run as the table's owner only; 0 rights gained, 0 triggers fired, 0 numbers drawn",
+        uses.len()
     );
     Ok(())
 }
