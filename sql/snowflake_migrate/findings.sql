@@ -360,7 +360,7 @@ BEGIN
                 RAISE WARNING '% %', found.object, found.finding
                     USING DETAIL = format(CASE found.stage
                               WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
-                              WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
+                              WHEN 'type' THEN 'Writes to %s, or calls of the function, will fail as soon as the column is a bigint.'
                               ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
                               found.relation),
                           HINT = found.remedy;

@@ -120,27 +120,34 @@ AS $function$
           AND EXISTS (
               SELECT FROM regexp_matches(n.item, format(E'^(?:(?:max|min|coalesce) \\( )?(?:("(?:[^"]|"")*"|[^ ".]+) \\. )?%s(?: \\)| , .*\\))?(?: as [^ ]+)?$', l.column_pattern)) AS m
               WHERE m[1] IS NULL OR m[1] = n.alias)
+    ), drawing AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code, E' (nextval|currval) \\( '' (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
+        WHERE strpos(b.code, 'val ( '' ') > 0
+    ), key_sequence AS MATERIALIZED (
+        SELECT l.relation, l.attname, c.oid::regclass AS sequence, sequence_code.code AS sequence_code, schema_code.code AS schema_code
+        FROM snowflake_migrate_internal.sequence_columns() AS s
+        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+        JOIN linked AS l ON l.relation = s.relation AND l.attname = a.attname AND l.is_narrow
+        JOIN pg_class AS c ON c.oid = s.sequence
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS sequence_code
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_code
     )
     -- The number of a sequence that is kept.
-    SELECT DISTINCT l.relation, l.attname, format('function %s', b.oid::regprocedure),
-           format('calls %s(%L) and returns an integer, so it fails with a number above 2147483647', m[1], s.sequence),
+    SELECT DISTINCT q.relation, q.attname, format('function %s', d.oid::regprocedure),
+           format('calls %s(%L) and returns an integer, so it fails with a number above 2147483647', d.word, q.sequence),
            'Before the migration, create a function of another name that returns bigint, and use it, also in defaults and views.', false, 'held', NULL::text, false
-    FROM body AS b
-    CROSS JOIN LATERAL regexp_matches(b.code, E' (nextval|currval) \\( ''(?: pg_catalog \\.)? (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
-    JOIN linked AS l ON l.is_narrow
-    CROSS JOIN LATERAL snowflake_migrate_internal.source(l.relation, l.attname) AS s
-    JOIN pg_class AS c ON c.oid = s.sequence
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS sequence_code
-    CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_code
-    WHERE sequence_code.code = m[3] AND coalesce(m[2], schema_code.code) = schema_code.code
-      AND EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(b.oid))
+    FROM drawing AS d
+    JOIN key_sequence AS q ON q.sequence_code = d.sequence_code AND coalesce(d.schema_code, q.schema_code) = q.schema_code
+    WHERE EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(d.oid))
   UNION ALL
     SELECT h.relation, h.attname, format('function %s', h.oid::regprocedure),
            format('returns column %I of %s by RETURN QUERY as an integer, and fails (42804) as soon as it is a bigint', h.attname, h.relation),
            format('Before the migration, cast it in the query, %I::integer; for greater numbers, create a function of another name that returns bigint, with %I::bigint, and use it.',
                   h.attname, h.attname),
-           false, 'type', NULL, false
+           true, 'type', NULL, false
     FROM held AS h
     WHERE h.fails_at_once AND h.is_narrow
   UNION ALL

@@ -45,52 +45,53 @@ AS $function$
     FROM generate_series(0, 9) AS n
 $function$;
 
--- The sequences of keys that can be made anew: only the default of the key and of its
--- partitions and child tables depends on them, and the table's owner may create one there.
-CREATE FUNCTION snowflake_migrate_internal.renewable_sequences(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (target regclass, column_name name, sequence regclass, quoted_name text, former_name text) LANGUAGE sql STABLE
+-- The sequences of keys, and what the switch to new IDs does with them: renewed, where only
+-- the default of the key and of its partitions and child tables depends on the sequence, and
+-- the table's owner may create one there; dropped, with an identity; or kept.
+CREATE FUNCTION snowflake_migrate_internal.sequences_at_switch(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (target regclass, column_name name, sequence regclass, fate text, quoted_name text, former_name text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT k.target, k.column_name, s.sequence, format('%I.%I', n.nspname, c.relname),
-           format('%I.%I', n.nspname, former.name)
-    FROM unnest(keys) AS k
-    JOIN pg_class AS t ON t.oid = k.target
-    CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
-    JOIN pg_class AS c ON c.oid = s.sequence AND c.relowner = t.relowner AND c.relpersistence <> 't'
+    WITH used AS MATERIALIZED (
+        SELECT DISTINCT ON (k.place) k.target, k.column_name, k.place, s.sequence, s.kind
+        FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
+        JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
+        JOIN snowflake_migrate_internal.sequence_columns() AS s ON s.relation = a.attrelid AND s.attribute = a.attnum
+        ORDER BY k.place, s.sequence
+    )
+    SELECT u.target, u.column_name, u.sequence::regclass,
+           CASE WHEN u.kind LIKE 'identity %' THEN 'dropped'
+                WHEN c.relowner = t.relowner AND c.relpersistence <> 't' AND former.name IS NOT NULL
+                     AND has_schema_privilege(t.relowner, n.oid, 'CREATE')
+                     AND NOT EXISTS (SELECT FROM pg_depend AS d
+                                     WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+                     AND NOT EXISTS (
+                         SELECT FROM pg_depend AS d
+                         LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+                         LEFT JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+                         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+                           AND (f.adrelid = u.target AND a.attname = u.column_name
+                                OR (f.adrelid::regclass, f.adnum) IN (SELECT * FROM snowflake_migrate_internal.table_tree(u.target, u.column_name))) IS NOT TRUE)
+                THEN 'renewed' ELSE 'kept' END,
+           format('%I.%I', n.nspname, c.relname), format('%I.%I', n.nspname, former.name)
+    FROM used AS u
+    JOIN pg_class AS t ON t.oid = u.target
+    JOIN pg_class AS c ON c.oid = u.sequence
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN LATERAL (
+    LEFT JOIN LATERAL (
         SELECT f.name FROM snowflake_migrate_internal.former_names(c.relname) WITH ORDINALITY AS f (name, place)
         WHERE NOT EXISTS (SELECT FROM pg_class AS other WHERE other.relnamespace = n.oid AND other.relname = f.name)
         ORDER BY f.place
         LIMIT 1) AS former ON true
-    WHERE s.kind IN ('serial', 'default')
-      AND has_schema_privilege(t.relowner, n.oid, 'CREATE')
-      AND NOT EXISTS (SELECT FROM pg_depend AS d
-                      WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
-      AND NOT EXISTS (
-          SELECT FROM pg_depend AS d
-          WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
-            AND (d.classid <> 'pg_attrdef'::regclass
-                 OR NOT EXISTS (SELECT FROM pg_attrdef AS f
-                                JOIN snowflake_migrate_internal.table_tree(k.target, k.column_name) AS tree
-                                  ON (tree.relation, tree.attribute) = (f.adrelid::regclass, f.adnum)
-                                WHERE f.oid = d.objid)))
+    ORDER BY u.place
 $function$;
 
--- The sequences that a switch to new IDs locks before the tables, because a transaction
--- that has called nextval() may write to its table next: those that it renames, and those
--- of identity columns, which it drops.
+-- Those that the switch locks with the tables: what it renames or drops.
 CREATE FUNCTION snowflake_migrate_internal.switched_sequences(keys snowflake_migrate_internal.key[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT ARRAY(
-        SELECT r.sequence FROM snowflake_migrate_internal.renewable_sequences(keys) AS r
-      UNION
-        SELECT s.sequence
-        FROM unnest(keys) AS k
-        CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
-        WHERE s.kind LIKE 'identity %')
+    SELECT ARRAY(SELECT s.sequence FROM snowflake_migrate_internal.sequences_at_switch(keys) AS s WHERE s.fate <> 'kept')
 $function$;
 
 -- The commands that make the sequences anew, before the keys get their new defaults. The
@@ -103,9 +104,10 @@ AS $function$
         SELECT r.*, c.relowner, c.relnamespace, c.relacl, c.relpersistence, q.*, row_number() OVER () AS number,
                EXISTS (SELECT FROM pg_depend AS d
                        WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a') AS is_owned
-        FROM snowflake_migrate_internal.renewable_sequences(keys) AS r
+        FROM snowflake_migrate_internal.sequences_at_switch(keys) AS r
         JOIN pg_class AS c ON c.oid = r.sequence
         JOIN pg_sequence AS q ON q.seqrelid = r.sequence
+        WHERE r.fate = 'renewed'
     ), statement (number, place, depth, relation, text, role) AS (
         SELECT r.number, 1, 0, r.target, format('ALTER SEQUENCE %s OWNED BY NONE', r.quoted_name), NULL::oid FROM renewed AS r WHERE r.is_owned
       UNION ALL
@@ -163,25 +165,19 @@ AS $function$
     ORDER BY s.number, s.place, s.depth, s.text
 $function$;
 
--- What a note says of it, or of the sequences that cannot be made anew.
-CREATE FUNCTION snowflake_migrate_internal.renewal_note(keys snowflake_migrate_internal.key[])
+-- What a note says of it.
+CREATE FUNCTION snowflake_migrate_internal.renewal_note(fates text[], sequences regclass[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH known AS (
-        SELECT s.sequence, s.sequence IN (SELECT r.sequence FROM snowflake_migrate_internal.renewable_sequences(keys) AS r) AS is_renewed
-        FROM unnest(keys) AS k
-        CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
-        WHERE s.kind IN ('serial', 'default')
-    )
     SELECT concat(
-        (SELECT '. A new sequence gets the name and continues above, so that currval() fails (55000) in sessions that have used the former one, '
-                'until they call nextval() again'
-         FROM known AS k WHERE k.is_renewed LIMIT 1),
+        CASE WHEN 'renewed' = ANY (fates)
+             THEN '. A new sequence gets the name and continues above, so that currval() fails (55000) in sessions that have used the former one, '
+                  'until they call nextval() again' END,
         (SELECT format('. In sessions that have used %s, currval() and lastval() return old numbers without an error: '
                        'something else depends on it, or its owner may not create sequences in its schema. Let clients reconnect',
-                       snowflake_migrate_internal.some_names(array_agg(DISTINCT k.sequence::text)))
-         FROM known AS k WHERE NOT k.is_renewed HAVING count(*) > 0))
+                       snowflake_migrate_internal.some_names(array_agg(DISTINCT s.sequence::text)))
+         FROM unnest(fates, sequences) AS s (fate, sequence) WHERE s.fate = 'kept' HAVING count(*) > 0))
 $function$;
 
 -- Makes the sequence of a key anew, unless something has come to depend on it.
@@ -213,9 +209,11 @@ AS $function$
         SELECT o.sequence_schema, o.sequence_name FROM snowflake_migrate_internal.origin(k.target, k.column_name) AS o
       UNION
         SELECT n.nspname, q.relname
-        FROM snowflake_migrate_internal.source(k.target, k.column_name) AS s
+        FROM pg_attribute AS a
+        JOIN snowflake_migrate_internal.sequence_columns() AS s ON s.relation = a.attrelid AND s.attribute = a.attnum
         JOIN pg_class AS q ON q.oid = s.sequence
-        JOIN pg_namespace AS n ON n.oid = q.relnamespace) AS own (schema, name)
+        JOIN pg_namespace AS n ON n.oid = q.relnamespace
+        WHERE a.attrelid = k.target AND a.attname = k.column_name) AS own (schema, name)
     JOIN pg_namespace AS n ON n.nspname = own.schema
     JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relowner = t.relowner AND c.relkind = 'S'
                       AND c.relname = ANY (ARRAY(SELECT snowflake_migrate_internal.former_names(own.name)))
@@ -234,7 +232,7 @@ AS $function$
         'lastval() then fails in sessions that have used it, as currval() does since the switch. Only that sequence is locked',
         -- The switch may be left for another night.
         ARRAY[snowflake_migrate_internal.command(text 'run', f.target, 'DROP SEQUENCE IF EXISTS ' || f.name)])
-    FROM (SELECT r.target, r.column_name, r.former_name AS name FROM snowflake_migrate_internal.renewable_sequences(keys) AS r
+    FROM (SELECT r.target, r.column_name, r.former_name AS name FROM snowflake_migrate_internal.sequences_at_switch(keys) AS r WHERE r.fate = 'renewed'
         UNION ALL
           SELECT f.* FROM snowflake_migrate_internal.former_sequences(keys) AS f) AS f
     ORDER BY f.target::text

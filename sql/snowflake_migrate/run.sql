@@ -75,10 +75,9 @@ BEGIN
                 PERFORM snowflake_migrate_internal.require_locks(keys);
                 IF NOT keep_sequence THEN
                     PERFORM snowflake_migrate_internal.lock_within_timeout(ARRAY(
-                        SELECT r.relation FROM unnest(keys) AS k
-                        CROSS JOIN LATERAL snowflake_migrate_internal.switched_sequences(ARRAY[k]) AS s (sequences)
-                        CROSS JOIN LATERAL unnest(s.sequences || k.target) AS r (relation)
-                        WHERE s.sequences <> '{}'), text 'ACCESS EXCLUSIVE');
+                        SELECT r.relation FROM snowflake_migrate_internal.sequences_at_switch(keys) AS s
+                        CROSS JOIN LATERAL (VALUES (s.target), (s.sequence)) AS r (relation)
+                        WHERE s.fate <> 'kept'), text 'ACCESS EXCLUSIVE');
                 END IF;
             END IF;
             -- A session that waits for the sequence would find none (XX000).

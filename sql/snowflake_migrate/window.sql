@@ -228,17 +228,19 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH switched AS MATERIALIZED (
         SELECT k.target, k.column_name, snowflake_migrate_internal.name_of(k.target) AS quoted_name, a.attidentity, row_number() OVER (ORDER BY k.place) AS place,
-               snowflake_migrate_internal.switched_sequences(ARRAY[(k.target, k.column_name)::snowflake_migrate_internal.key]) AS sequences,
-               ARRAY(SELECT c.oid::regclass FROM snowflake_migrate_internal.table_tree(k.target, k.column_name) AS f
-                     JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p') AND c.oid <> k.target ORDER BY c.oid) AS children
+               q.sequence, q.fate,
+               CASE WHEN EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = k.target) THEN ARRAY(
+                   SELECT c.oid::regclass FROM snowflake_migrate_internal.table_tree(k.target, k.column_name) AS f
+                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p') AND c.oid <> k.target ORDER BY c.oid) END AS children
         FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
         JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
+        LEFT JOIN snowflake_migrate_internal.sequences_at_switch(keys) AS q ON q.target = k.target AND q.column_name = k.column_name
         WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
     )
     SELECT snowflake_migrate_internal.step(text 'switch', s.target, text 'ACCESS EXCLUSIVE',
         format('gives %s.%I snowflake IDs', s.target, s.column_name),
         snowflake_migrate_internal.default_note(s.target, s.column_name)
-        || snowflake_migrate_internal.renewal_note(ARRAY[(s.target, s.column_name)::snowflake_migrate_internal.key])
+        || snowflake_migrate_internal.renewal_note(ARRAY[s.fate], ARRAY[s.sequence])
         -- Once in a plan.
         || CASE s.place WHEN 1 THEN '. lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
                                     'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before' ELSE '' END
@@ -248,12 +250,12 @@ AS $function$
              THEN ARRAY[snowflake_migrate_internal.command(text 'call', s.target,
                       format('snowflake_migrate_internal.check_rows(%L::pg_catalog.regclass, %L::pg_catalog.name, %s)',
                              s.quoted_name, s.column_name, snowflake_migrate_internal.path_argument()))] END
-        || CASE WHEN online THEN snowflake_migrate_internal.lock_command(s.target || s.children || s.sequences)
-                WHEN s.sequences <> '{}' THEN snowflake_migrate_internal.command(text 'lock in time', s.target, text 'ACCESS EXCLUSIVE',
-                                                                                 relations => s.target || s.children || s.sequences)
+        || CASE WHEN online THEN snowflake_migrate_internal.lock_command(array_remove(s.target || s.children || CASE WHEN s.fate <> 'kept' THEN s.sequence END, NULL))
+                WHEN s.fate <> 'kept' THEN snowflake_migrate_internal.command(text 'lock in time', s.target, text 'ACCESS EXCLUSIVE',
+                                                                                 relations => s.target || s.children || s.sequence)
                 ELSE snowflake_migrate_internal.command(text 'plain', s.target, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', s.quoted_name)) END
         || snowflake_migrate_internal.command(text 'switch', s.target, columns => ARRAY[s.column_name])
-        || CASE WHEN s.sequences <> '{}' AND s.attidentity = ''
+        || CASE WHEN s.fate = 'renewed'
                 THEN ARRAY[snowflake_migrate_internal.command(text 'renew', s.target, columns => ARRAY[s.column_name])] END
         || CASE WHEN s.attidentity <> ''
                 THEN ARRAY[snowflake_migrate_internal.command(text 'alter', s.target,

@@ -555,7 +555,9 @@ AS $function$
                snowflake_migrate_internal.some_names(array_agg(format('%s.%I', s.relation, s.narrow)
                    ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute)),
                CASE WHEN keep_sequence THEN 'Sequences go on, above the end of an integer, too'
-                    ELSE 'N' || substr(snowflake_migrate_internal.new_ids_note(keys), 2) || snowflake_migrate_internal.renewal_note(keys) END)
+                    ELSE 'N' || substr(snowflake_migrate_internal.new_ids_note(keys), 2) || (
+                              SELECT snowflake_migrate_internal.renewal_note(array_agg(q.fate), array_agg(q.sequence))
+                              FROM snowflake_migrate_internal.sequences_at_switch(keys) AS q) END)
         || coalesce('. It ' || snowflake_migrate_internal.dependents_note(snowflake_migrate_internal.swap_columns(keys))
                     || ' in the same transaction', ''),
         ARRAY[snowflake_migrate_internal.command(CASE WHEN keep_sequence THEN 'swap, keep' ELSE 'swap' END, (keys[1]).target)], keys)

@@ -84,8 +84,8 @@ const AFFECTED: &[Code] = &[
                     "function c03.lost() calls lastval()", "view c03.next uses sequence c03.orders_id_seq"] },
     Code { schema: "d01", setup: "CREATE FUNCTION activity() RETURNS TABLE (n integer, of integer) LANGUAGE plpgsql AS 'BEGIN RETURN QUERY SELECT count(*)::integer, order_id FROM items GROUP BY order_id; END';
                                   CREATE FUNCTION ids() RETURNS SETOF integer LANGUAGE plpgsql AS 'BEGIN RETURN QUERY SELECT o.id FROM d01.orders o; END'",
-           warnings: &[], also_in_window: true,
-           notes: &["function d01.activity() returns column order_id of d01.items by RETURN QUERY as an integer", "function d01.ids() returns column id", "id::integer; for greater numbers"] },
+           warnings: &["function d01.activity() returns column order_id of d01.items by RETURN QUERY as an integer", "function d01.ids() returns column id"],
+           also_in_window: true, notes: &["id::integer; for greater numbers"] },
     Code { schema: "d02", setup: "CREATE FUNCTION add() RETURNS void LANGUAGE plpgsql AS 'DECLARE v integer; BEGIN INSERT INTO orders (n) VALUES (1) RETURNING id INTO v; END'",
            warnings: &["function d02.add() puts column id of d02.orders into the integer v"], also_in_window: true, notes: &["declare v as bigint"] },
     Code { schema: "d03", setup: "CREATE FUNCTION add() RETURNS integer LANGUAGE sql AS 'INSERT INTO orders (n) VALUES (1) RETURNING id'",

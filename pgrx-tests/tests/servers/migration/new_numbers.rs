@@ -456,7 +456,9 @@ fn trials_give_no_right() -> Result<()> {
                 "SELECT count(*) FROM snowflake_migrate.plan('s.t')",
                 "SELECT count(*) FROM snowflake_migrate.plan('s.t', online => true)",
             ] {
-                client.simple_query(statement).with_context(|| format!("{author}: {expression}: {statement}"))?;
+                client
+                    .simple_query(statement)
+                    .with_context(|| format!("{author}: {expression}: {statement}"))?;
                 trials += 1;
             }
             let seen = value(
@@ -466,7 +468,10 @@ fn trials_give_no_right() -> Result<()> {
                         (SELECT count(*) FROM pg_roles WHERE rolsuper), (SELECT count(*) FROM s.fired), (SELECT count(*) FROM kept), (SELECT last_value FROM s.t_id_seq) - $1)"
                     .replace("$1", &drawn.to_string()).as_str(),
             )?;
-            ensure!(seen == "t f f f f 1 0 1 0", "{author}: {expression}: {seen}");
+            ensure!(
+                seen == "t f f f f 1 0 1 0",
+                "{author}: {expression}: {seen}"
+            );
             run(&mut client, ["DROP SCHEMA s CASCADE"])?;
         }
     }
