@@ -283,6 +283,8 @@ AS $function$
     SELECT f.* FROM snowflake_migrate_internal.bounded_sequence_findings(keys) AS f
   UNION ALL
     SELECT f.* FROM snowflake_migrate_internal.integer_findings(keys) AS f
+  UNION ALL
+    SELECT f.* FROM snowflake_migrate_internal.integer_number_findings(keys) AS f
 $function$;
 
 -- The findings of a plan, for its obstacles, warnings and notes. Most of them are hints,

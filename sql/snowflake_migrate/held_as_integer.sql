@@ -36,12 +36,102 @@ AS $function$
     WHERE o.type IN ('int2'::regtype, 'int4'::regtype)
 $function$;
 
+-- Bodies of functions that have integers, as tokens.
+CREATE FUNCTION snowflake_migrate_internal.integer_bodies()
+RETURNS TABLE (function oid, language name, code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT p.oid, l.lanname, snowflake_migrate_internal.code(p.prosrc)
+    FROM pg_proc AS p
+    JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
+    WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal')
+      AND n.nspname !~ '^pg_(toast|temp)'
+      AND p.prosqlbody IS NULL AND octet_length(p.prosrc) <= 1048576
+      AND p.prosrc ~* E'\\m(?:select|returning|nextval|currval)\\M'
+      AND (p.prosrc ~* E'\\m(?:int|integer|int4|smallint|int2)\\M'
+           OR EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(p.oid)))
+      AND p.oid NOT IN (SELECT e.oid FROM snowflake_migrate_internal.functions_of_extensions() AS e (oid))
+$function$;
+
+-- What their statements put into integers: items of SELECT and RETURNING, with the variable,
+-- or the place in what the function returns.
+CREATE FUNCTION snowflake_migrate_internal.integer_values()
+RETURNS TABLE (function oid, statement text, item text, variable text, place bigint, fails_at_once boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH body AS MATERIALIZED (
+        SELECT b.* FROM snowflake_migrate_internal.integer_bodies() AS b
+    ), variable AS MATERIALIZED (
+        SELECT b.function, m[1] AS name
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code,
+            E' ("(?:[^"]|"")*"|[^ "]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?:;|:=|=|default|not) ', 'g') AS m
+      UNION
+        SELECT b.function, c.code
+        FROM body AS b
+        JOIN pg_proc AS p ON p.oid = b.function
+        CROSS JOIN LATERAL unnest(p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[])) AS a (name, type)
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.name::name) AS c
+        WHERE a.name <> '' AND a.type IN ('int2'::regtype, 'int4'::regtype)
+    ), statement AS MATERIALIZED (
+        SELECT b.function, b.language, concat(' ', s.tokens, ' ') AS tokens,
+               s.number = count(*) OVER (PARTITION BY b.function) AS is_last
+        FROM body AS b
+        CROSS JOIN LATERAL string_to_table(btrim(b.code, ' ;'), ' ; ') WITH ORDINALITY AS s (tokens, number)
+    )
+    SELECT s.function, s.tokens, i.item, v.item, NULL::bigint, false
+    FROM statement AS s
+    CROSS JOIN LATERAL (
+        SELECT m[1] AS items, m[2] AS variables
+        FROM regexp_matches(s.tokens, ' returning (.*) into (?:strict )?(.*) $') AS m
+      UNION ALL
+        SELECT m[1], m[2]
+        FROM regexp_matches(s.tokens, ' select (?!.* into .* into )(.*?) into (?:strict )?(.*?) from ') AS m
+      UNION ALL
+        SELECT m[1], m[2]
+        FROM regexp_matches(s.tokens, ' select (?!.* into .* from )(.*?) from .* into (?:strict )?(.*) $') AS m
+      UNION ALL
+        SELECT m[2], m[1] FROM regexp_matches(s.tokens, E' ([^ ]+) (?::=|=) \\( select (.*?) from ') AS m) AS found
+    CROSS JOIN LATERAL snowflake_migrate_internal.listed(found.items) AS i
+    JOIN LATERAL snowflake_migrate_internal.listed(found.variables) AS v ON v.place = i.place
+    WHERE s.language = 'plpgsql' AND (s.function, v.item) IN (SELECT * FROM variable)
+  UNION ALL
+    SELECT s.function, s.tokens, i.item, NULL, i.place, found.fails_at_once
+    FROM statement AS s
+    CROSS JOIN LATERAL (
+        SELECT m[2] AS items, m[1] = 'query' AS fails_at_once
+        FROM regexp_matches(s.tokens, E' return (query|\\() select (?:distinct )?(.*?) from ') AS m
+        WHERE s.language = 'plpgsql'
+      UNION ALL
+        SELECT coalesce(m[1], m[2]), false
+        FROM regexp_matches(s.tokens, '^ (?:select (?:distinct )?(.*?) from | *(?:insert|update|delete) .* returning (.*) $)') AS m
+        WHERE s.language = 'sql' AND s.is_last) AS found
+    CROSS JOIN LATERAL snowflake_migrate_internal.listed(found.items) AS i
+    WHERE i.place IN (SELECT r.place FROM snowflake_migrate_internal.integer_results(s.function) AS r)
+$function$;
+
+-- The tables that a statement names, with their aliases.
+CREATE FUNCTION snowflake_migrate_internal.named_tables(statement text)
+RETURNS TABLE (schema_code text, table_code text, alias text) LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT m[1], m[2], coalesce(m[3], m[4], m[2])
+    FROM regexp_matches(statement,
+        E' (?:from|join|into|update|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "(]+)(?= )'
+        '(?: as ("(?:[^"]|"")*"|[^ "(]+)(?= )'
+        '| (?!from |where |join |left |inner |on |group |order |limit |set |values |returning |select |into )("[^"]*"|[a-z_][^ "]*)(?= ))?',
+        'g') AS m
+$function$;
+
+-- Functions that hold the columns of these keys.
 CREATE FUNCTION snowflake_migrate_internal.integer_findings(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH linked AS MATERIALIZED (
-        SELECT r.relation, c.relname, c.relnamespace, a.attname, r.is_narrow, own.pattern AS column_pattern, table_code.code AS table_code, schema_code.code AS schema_code
+        SELECT r.relation, c.relname, c.relnamespace, a.attname, r.is_narrow, own.pattern,
+               table_code.code AS table_code, schema_code.code AS schema_code
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_class AS c ON c.oid = r.relation
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -49,117 +139,76 @@ AS $function$
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.attname) AS own
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS table_code
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_code
-    ), body AS MATERIALIZED (
-        SELECT p.oid, l.lanname, snowflake_migrate_internal.code(p.prosrc) AS code, p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[]) AS types
-        FROM pg_proc AS p
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND p.prosqlbody IS NULL AND octet_length(p.prosrc) <= 1048576
-          AND p.prosrc ~* E'\\m(?:select|returning|nextval|currval)\\M'
-          AND (p.prosrc ~* E'\\m(?:int|integer|int4|smallint|int2)\\M' OR EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(p.oid)))
-          AND p.oid NOT IN (SELECT e.oid FROM snowflake_migrate_internal.functions_of_extensions() AS e (oid))
-    ), variable AS MATERIALIZED (
-        SELECT b.oid, m[1] AS name
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code, E' ("(?:[^"]|"")*"|[^ "]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?:;|:=|=|default|not) ', 'g') AS m
-      UNION
-        SELECT b.oid, c.code
-        FROM body AS b
-        CROSS JOIN LATERAL unnest(b.proargnames, b.types) AS a (name, type)
-        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.name::name) AS c
-        WHERE a.name <> '' AND a.type IN ('int2'::regtype, 'int4'::regtype)
-    ), statement AS MATERIALIZED (
-        SELECT b.oid, b.lanname, s.number, concat(' ', s.tokens, ' ') AS tokens, count(*) OVER (PARTITION BY b.oid) AS statements
-        FROM body AS b
-        CROSS JOIN LATERAL string_to_table(btrim(b.code, ' ;'), ' ; ') WITH ORDINALITY AS s (tokens, number)
-    ), value (oid, number, tokens, item, target, place, fails_at_once) AS (
-        -- Into variables.
-        SELECT s.oid, s.number, s.tokens, i.item, v.item, NULL::bigint, false
-        FROM statement AS s
-        CROSS JOIN LATERAL (
-            SELECT m[1] AS items, m[2] AS targets FROM regexp_matches(s.tokens, ' returning (.*) into (?:strict )?(.*) $') AS m
-          UNION ALL
-            SELECT m[1], m[2] FROM regexp_matches(s.tokens, ' select (?!.* into .* into )(.*?) into (?:strict )?(.*?) from ') AS m
-          UNION ALL
-            SELECT m[1], m[2] FROM regexp_matches(s.tokens, ' select (?!.* into .* from )(.*?) from .* into (?:strict )?(.*) $') AS m
-          UNION ALL
-            SELECT m[2], m[1] FROM regexp_matches(s.tokens, E' ([^ ]+) (?::=|=) \\( select (.*?) from ') AS m) AS found
-        CROSS JOIN LATERAL snowflake_migrate_internal.listed(found.items) AS i
-        JOIN LATERAL snowflake_migrate_internal.listed(found.targets) AS v ON v.place = i.place
-        WHERE s.lanname = 'plpgsql'
-      UNION ALL
-        -- Returned.
-        SELECT s.oid, s.number, s.tokens, i.item, NULL, i.place, found.fails_at_once
-        FROM statement AS s
-        CROSS JOIN LATERAL (
-            SELECT m[2] AS items, s.tokens ~ ' return query ' AS fails_at_once
-            FROM regexp_matches(s.tokens, E' return (query|\\() select (?:distinct )?(.*?) from ') AS m
-            WHERE s.lanname = 'plpgsql'
-          UNION ALL
-            SELECT coalesce(m[1], m[2]), false
-            FROM regexp_matches(s.tokens, '^ (?:select (?:distinct )?(.*?) from | *(?:insert|update|delete) .* returning (.*) $)') AS m
-            WHERE s.lanname = 'sql' AND s.number = s.statements) AS found
-        CROSS JOIN LATERAL snowflake_migrate_internal.listed(found.items) AS i
     ), named AS MATERIALIZED (
-        SELECT v.*, m[1] AS schema_code, m[2] AS table_code, coalesce(m[3], m[4], m[2]) AS alias
-        FROM value AS v
-        CROSS JOIN LATERAL regexp_matches(v.tokens, E' (?:from|join|into|update|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "(]+)(?= )'
-                                          '(?: as ("(?:[^"]|"")*"|[^ "(]+)(?= )| (?!from |where |join |left |inner |on |group |order |limit |set |values |returning |select |into )("[^"]*"|[a-z_][^ "]*)(?= ))?', 'g') AS m
-        WHERE v.target IS NULL OR (v.oid, v.target) IN (SELECT * FROM variable)
+        SELECT v.*, t.*
+        FROM snowflake_migrate_internal.integer_values() AS v
+        CROSS JOIN LATERAL snowflake_migrate_internal.named_tables(v.statement) AS t
     ), held AS (
-        SELECT DISTINCT l.relation, l.attname, l.is_narrow, n.oid, n.target, n.fails_at_once
+        SELECT DISTINCT l.relation, l.attname, l.is_narrow, n.function, n.variable, n.fails_at_once
         FROM named AS n
-        JOIN pg_proc AS p ON p.oid = n.oid
+        JOIN pg_proc AS p ON p.oid = n.function
         JOIN linked AS l ON l.table_code = n.table_code
             -- A name without a schema may be that of a table beside the function.
             AND CASE WHEN n.schema_code IS NOT NULL THEN n.schema_code = l.schema_code
                      ELSE l.relnamespace = p.pronamespace
                           OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = p.pronamespace AND c.relname = l.relname) END
-        WHERE (n.target IS NOT NULL OR n.place IN (SELECT r.place FROM snowflake_migrate_internal.integer_results(n.oid) AS r))
-          AND EXISTS (
-              SELECT FROM regexp_matches(n.item, format(E'^(?:(?:max|min|coalesce) \\( )?(?:("(?:[^"]|"")*"|[^ ".]+) \\. )?%s(?: \\)| , .*\\))?(?: as [^ ]+)?$', l.column_pattern)) AS m
-              WHERE m[1] IS NULL OR m[1] = n.alias)
-    ), drawing AS MATERIALIZED (
-        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code, E' (nextval|currval) \\( '' (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
-        WHERE strpos(b.code, 'val ( '' ') > 0
-    ), key_sequence AS MATERIALIZED (
-        SELECT l.relation, l.attname, c.oid::regclass AS sequence, sequence_code.code AS sequence_code, schema_code.code AS schema_code
-        FROM snowflake_migrate_internal.sequence_columns() AS s
-        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
-        JOIN linked AS l ON l.relation = s.relation AND l.attname = a.attname AND l.is_narrow
-        JOIN pg_class AS c ON c.oid = s.sequence
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS sequence_code
-        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_code
+        CROSS JOIN LATERAL regexp_matches(n.item, format(
+            E'^(?:(?:max|min|coalesce) \\( )?(?:("(?:[^"]|"")*"|[^ ".]+) \\. )?%s(?: \\)| , .*\\))?(?: as [^ ]+)?$', l.pattern)) AS m
+        WHERE m[1] IS NULL OR m[1] = n.alias
     )
-    -- The number of a sequence that is kept.
-    SELECT DISTINCT q.relation, q.attname, format('function %s', d.oid::regprocedure),
-           format('calls %s(%L) and returns an integer, so it fails with a number above 2147483647', d.word, q.sequence),
-           'Before the migration, create a function of another name that returns bigint, and use it, also in defaults and views.', false, 'held', NULL::text, false
-    FROM drawing AS d
-    JOIN key_sequence AS q ON q.sequence_code = d.sequence_code AND coalesce(d.schema_code, q.schema_code) = q.schema_code
-    WHERE EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(d.oid))
-  UNION ALL
-    SELECT h.relation, h.attname, format('function %s', h.oid::regprocedure),
-           format('returns column %I of %s by RETURN QUERY as an integer, and fails (42804) as soon as it is a bigint', h.attname, h.relation),
-           format('Before the migration, cast it in the query, %I::integer; for greater numbers, create a function of another name that returns bigint, with %I::bigint, and use it.',
-                  h.attname, h.attname),
-           true, 'type', NULL, false
+    SELECT h.relation, h.attname, format('function %s', h.function::regprocedure),
+           format('returns column %I of %s by RETURN QUERY as an integer, and fails (42804) as soon as it is a bigint',
+                  h.attname, h.relation),
+           format('Before the migration, cast it in the query, %1$I::integer; for greater numbers, create a function of another name '
+                  'that returns bigint, with %1$I::bigint, and use it.', h.attname),
+           true, 'type', NULL::text, false
     FROM held AS h
     WHERE h.fails_at_once AND h.is_narrow
   UNION ALL
-    SELECT h.relation, h.attname, format('function %s', h.oid::regprocedure),
-           CASE WHEN h.target IS NULL THEN format('returns column %I of %s as an integer, and fails with a number above 2147483647', h.attname, h.relation)
-                ELSE format('puts column %I of %s into the integer %s, and fails with a number above 2147483647', h.attname, h.relation, h.target) END,
-           CASE WHEN h.target IS NULL THEN format('Before the migration, create a function of another name that returns bigint, with %I::bigint, and use it.', h.attname)
-                ELSE format('Before the migration, declare %s as bigint.', h.target) END,
+    SELECT h.relation, h.attname, format('function %s', h.function::regprocedure),
+           format(CASE WHEN h.variable IS NULL THEN 'returns column %I of %s as an integer, and fails with a number above 2147483647'
+                       ELSE 'puts column %I of %s into the integer %s, and fails with a number above 2147483647' END,
+                  h.attname, h.relation, h.variable),
+           CASE WHEN h.variable IS NULL
+                THEN format('Before the migration, create a function of another name that returns bigint, with %I::bigint, and use it.',
+                            h.attname)
+                ELSE format('Before the migration, declare %s as bigint.', h.variable) END,
            s.stage = 'default', s.stage, NULL, false
     FROM held AS h
     CROSS JOIN LATERAL (VALUES ('default', true), ('held', h.is_narrow)) AS s (stage, is_one)
     WHERE NOT h.fails_at_once AND s.is_one
+$function$;
+
+-- Functions that return the numbers of sequences of these keys as integers, where the
+-- sequences are kept.
+CREATE FUNCTION snowflake_migrate_internal.integer_number_findings(keys snowflake_migrate_internal.key[])
+RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH call AS MATERIALIZED (
+        SELECT b.function, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
+        FROM snowflake_migrate_internal.integer_bodies() AS b
+        CROSS JOIN LATERAL regexp_matches(b.code,
+            E' (nextval|currval) \\( '' (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
+        WHERE strpos(b.code, 'val ( '' ') > 0
+    ), key_sequence AS MATERIALIZED (
+        SELECT r.relation, a.attname, c.oid::regclass AS sequence, sequence_code.code AS sequence_code, schema_code.code AS schema_code
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        JOIN snowflake_migrate_internal.sequence_columns() AS s ON s.relation = a.attrelid AND s.attribute = a.attnum
+        JOIN pg_class AS c ON c.oid = s.sequence
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS sequence_code
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_code
+        WHERE r.is_narrow
+    )
+    SELECT DISTINCT q.relation, q.attname, format('function %s', c.function::regprocedure),
+           format('calls %s(%L) and returns an integer, so it fails with a number above 2147483647', c.word, q.sequence),
+           'Before the migration, create a function of another name that returns bigint, and use it, also in defaults and views.',
+           false, 'held', NULL::text, false
+    FROM call AS c
+    JOIN key_sequence AS q ON q.sequence_code = c.sequence_code AND coalesce(c.schema_code, q.schema_code) = q.schema_code
+    WHERE EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(c.function))
 $function$;
 
 -- The stages of the findings that concern a migration: of those that hold a key as an integer,

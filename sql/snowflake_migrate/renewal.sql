@@ -101,68 +101,61 @@ RETURNS SETOF snowflake_migrate_internal.command LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH renewed AS MATERIALIZED (
-        SELECT r.*, c.relowner, c.relnamespace, c.relacl, c.relpersistence, q.*, row_number() OVER () AS number,
-               EXISTS (SELECT FROM pg_depend AS d
-                       WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a') AS is_owned
+        SELECT r.target, r.column_name, r.quoted_name, r.former_name, c.relowner, c.relnamespace, c.relacl, c.relpersistence, q.*,
+               obj_description(c.oid, 'pg_class') AS comment,
+               EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
+                         AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a') AS is_owned,
+               -- What ALTER DEFAULT PRIVILEGES will grant.
+               ARRAY(SELECT DISTINCT a.grantee
+                     FROM pg_default_acl AS f CROSS JOIN LATERAL aclexplode(f.defaclacl) AS a
+                     WHERE f.defaclrole = c.relowner AND f.defaclobjtype = 'S' AND f.defaclnamespace IN (0, c.relnamespace)) AS grantees
         FROM snowflake_migrate_internal.sequences_at_switch(keys) AS r
         JOIN pg_class AS c ON c.oid = r.sequence
         JOIN pg_sequence AS q ON q.seqrelid = r.sequence
         WHERE r.fate = 'renewed'
-    ), statement (number, place, depth, relation, text, role) AS (
-        SELECT r.number, 1, 0, r.target, format('ALTER SEQUENCE %s OWNED BY NONE', r.quoted_name), NULL::oid FROM renewed AS r WHERE r.is_owned
-      UNION ALL
-        SELECT r.number, 2, 0, r.target, format('ALTER SEQUENCE %s RENAME TO %I', r.quoted_name, (parse_ident(r.former_name))[2]), NULL FROM renewed AS r
-      UNION ALL
-        SELECT r.number, 3, 0, r.target, format('COMMENT ON SEQUENCE %s IS %L', r.former_name, snowflake_migrate_internal.former_comment()), NULL
+    ), statement (sequence, place, depth, relation, text, role) AS (
+        SELECT r.seqrelid, s.place, 0, r.target, s.text, NULL::oid
         FROM renewed AS r
+        CROSS JOIN LATERAL (VALUES
+            (1, CASE WHEN r.is_owned THEN format('ALTER SEQUENCE %s OWNED BY NONE', r.quoted_name) END),
+            (2, format('ALTER SEQUENCE %s RENAME TO %I', r.quoted_name, (parse_ident(r.former_name))[2])),
+            (3, format('COMMENT ON SEQUENCE %s IS %L', r.former_name, snowflake_migrate_internal.former_comment())),
+            (4, format('CREATE %sSEQUENCE %s AS %s START WITH %s INCREMENT BY %s MINVALUE %s MAXVALUE %s CACHE %s %s',
+                       CASE r.relpersistence WHEN 'u' THEN 'UNLOGGED ' ELSE '' END, r.quoted_name, r.seqtypid::regtype, r.seqstart,
+                       r.seqincrement, r.seqmin, r.seqmax, r.seqcache, CASE WHEN r.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)),
+            -- An unused sequence is as new.
+            (5, format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, %s(%s, '
+                       'former.last_value::pg_catalog.numeric OPERATOR(pg_catalog.+) %s)::pg_catalog.int8, false) '
+                       'FROM %s AS former WHERE former.is_called',
+                       r.quoted_name, CASE WHEN r.seqincrement > 0 THEN 'least' ELSE 'greatest' END,
+                       CASE WHEN r.seqincrement > 0 THEN r.seqmax ELSE r.seqmin END,
+                       1000 * r.seqincrement::numeric * r.seqcache, r.former_name)),
+            (6, CASE WHEN r.is_owned THEN format('ALTER SEQUENCE %s OWNED BY %s.%I', r.quoted_name,
+                                                 snowflake_migrate_internal.name_of(r.target), r.column_name) END),
+            (9, CASE WHEN r.comment IS NOT NULL THEN format('COMMENT ON SEQUENCE %s IS %L', r.quoted_name, r.comment) END)) AS s (place, text)
+        WHERE s.text IS NOT NULL
       UNION ALL
-        SELECT r.number, 4, 0, r.target,
-               format('CREATE %sSEQUENCE %s AS %s START WITH %s INCREMENT BY %s MINVALUE %s MAXVALUE %s CACHE %s %s',
-                      CASE r.relpersistence WHEN 'u' THEN 'UNLOGGED ' ELSE '' END, r.quoted_name, r.seqtypid::regtype, r.seqstart, r.seqincrement,
-                      r.seqmin, r.seqmax, r.seqcache, CASE WHEN r.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END), NULL
+        SELECT r.seqrelid, 7, 0, r.target,
+               format('REVOKE ALL ON SEQUENCE %s FROM %s', r.quoted_name,
+                      CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END), NULL
         FROM renewed AS r
+        CROSS JOIN LATERAL (SELECT unnest(r.grantees) UNION SELECT r.relowner WHERE r.relacl IS NOT NULL) AS g (grantee)
       UNION ALL
-        -- An unused sequence is as new.
-        SELECT r.number, 5, 0, r.target,
-               format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, %s(%s, former.last_value::pg_catalog.numeric OPERATOR(pg_catalog.+) %s)::pg_catalog.int8, false) '
-                      'FROM %s AS former WHERE former.is_called',
-                      r.quoted_name, CASE WHEN r.seqincrement > 0 THEN 'least' ELSE 'greatest' END,
-                      CASE WHEN r.seqincrement > 0 THEN r.seqmax ELSE r.seqmin END, 1000 * r.seqincrement::numeric * r.seqcache, r.former_name), NULL
-        FROM renewed AS r
-      UNION ALL
-        SELECT r.number, 6, 0, r.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', r.quoted_name, snowflake_migrate_internal.name_of(r.target), r.column_name), NULL
-        FROM renewed AS r WHERE r.is_owned
-      UNION ALL
-        -- What ALTER DEFAULT PRIVILEGES has granted.
-        SELECT r.number, 7, 0, r.target,
-               format('REVOKE ALL ON SEQUENCE %s FROM %s', r.quoted_name, CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END), NULL
-        FROM renewed AS r
-        CROSS JOIN LATERAL (
-            SELECT a.grantee
-            FROM pg_default_acl AS f CROSS JOIN LATERAL aclexplode(f.defaclacl) AS a
-            WHERE f.defaclrole = r.relowner AND f.defaclobjtype = 'S' AND f.defaclnamespace IN (0, r.relnamespace)
-          UNION
-            SELECT r.relowner WHERE r.relacl IS NOT NULL) AS g
-      UNION ALL
-        SELECT r.number, 8, g.depth, r.target,
+        SELECT r.seqrelid, 8, g.depth, r.target,
                format('GRANT %s ON SEQUENCE %s TO %s%s', g.privilege_type, r.quoted_name,
                       CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
                       CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END), g.role
         FROM renewed AS r
-        CROSS JOIN LATERAL snowflake_migrate_internal.grants(r.relowner, r.relnamespace, coalesce(r.relacl, acldefault('s', r.relowner))) AS g
-        WHERE r.relacl IS NOT NULL
-           OR EXISTS (SELECT FROM pg_default_acl AS f
-                      WHERE f.defaclrole = r.relowner AND f.defaclobjtype = 'S' AND f.defaclnamespace IN (0, r.relnamespace))
+        CROSS JOIN LATERAL snowflake_migrate_internal.grants(
+            r.relowner, r.relnamespace, coalesce(r.relacl, acldefault('s', r.relowner))) AS g
+        WHERE r.relacl IS NOT NULL OR r.grantees <> '{}'
       UNION ALL
-        SELECT r.number, 9, 0, r.target, format('COMMENT ON SEQUENCE %s IS %L', r.quoted_name, obj_description(r.sequence, 'pg_class')), NULL
-        FROM renewed AS r WHERE obj_description(r.sequence, 'pg_class') IS NOT NULL
-      UNION ALL
-        SELECT r.number, 10, 0, r.target, format('SECURITY LABEL FOR %I ON SEQUENCE %s IS %L', l.provider, r.quoted_name, l.label), NULL
-        FROM renewed AS r JOIN pg_seclabel AS l ON l.classoid = 'pg_class'::regclass AND l.objoid = r.sequence
+        SELECT r.seqrelid, 10, 0, r.target, format('SECURITY LABEL FOR %I ON SEQUENCE %s IS %L', l.provider, r.quoted_name, l.label), NULL
+        FROM renewed AS r JOIN pg_seclabel AS l ON l.classoid = 'pg_class'::regclass AND l.objoid = r.seqrelid
     )
     SELECT snowflake_migrate_internal.command(text 'run', s.relation, s.text, role => s.role)
     FROM statement AS s
-    ORDER BY s.number, s.place, s.depth, s.text
+    ORDER BY s.sequence, s.place, s.depth, s.text
 $function$;
 
 -- What a note says of it.
@@ -172,8 +165,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT concat(
         CASE WHEN 'renewed' = ANY (fates)
-             THEN '. A new sequence gets the name and continues above, so that currval() fails (55000) in sessions that have used the former one, '
-                  'until they call nextval() again' END,
+             THEN '. A new sequence gets the name and continues above, so that currval() fails (55000) in sessions '
+                  'that have used the former one, until they call nextval() again' END,
         (SELECT format('. In sessions that have used %s, currval() and lastval() return old numbers without an error: '
                        'something else depends on it, or its owner may not create sequences in its schema. Let clients reconnect',
                        snowflake_migrate_internal.some_names(array_agg(DISTINCT s.sequence::text)))
@@ -232,7 +225,8 @@ AS $function$
         'lastval() then fails in sessions that have used it, as currval() does since the switch. Only that sequence is locked',
         -- The switch may be left for another night.
         ARRAY[snowflake_migrate_internal.command(text 'run', f.target, 'DROP SEQUENCE IF EXISTS ' || f.name)])
-    FROM (SELECT r.target, r.column_name, r.former_name AS name FROM snowflake_migrate_internal.sequences_at_switch(keys) AS r WHERE r.fate = 'renewed'
+    FROM (SELECT s.target, s.column_name, s.former_name AS name
+          FROM snowflake_migrate_internal.sequences_at_switch(keys) AS s WHERE s.fate = 'renewed'
         UNION ALL
           SELECT f.* FROM snowflake_migrate_internal.former_sequences(keys) AS f) AS f
     ORDER BY f.target::text

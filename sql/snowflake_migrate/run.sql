@@ -136,7 +136,8 @@ BEGIN
         END IF;
         RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);
         FOR former IN SELECT f.name FROM snowflake_migrate_internal.former_sequences(keys) AS f LOOP
-            RAISE NOTICE 'sequence % is kept for sessions that wait for it at this moment: DROP SEQUENCE %, after which lastval() fails in those that have used it', former, former;
+            RAISE NOTICE 'sequence % is kept for sessions that wait for it: DROP SEQUENCE %, so that lastval() fails in those that have used it',
+                former, former;
         END LOOP;
     ELSIF cardinality(keys) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', (keys[1]).target;

@@ -68,7 +68,8 @@ AS $function$
         WHEN 'alter' THEN format('snowflake_migrate_internal.alter(%L::pg_catalog.text)', command.sql)
         WHEN 'run' THEN format('snowflake_internal.run(%s, %L::pg_catalog.text)', t.relation, command.sql)
         WHEN 'lock' THEN format('snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], %L::pg_catalog.text)', t.relations, command.sql)
-        WHEN 'lock in time' THEN format('snowflake_migrate_internal.lock_within_timeout(%L::pg_catalog.regclass[], %L::pg_catalog.text)', t.relations, command.sql)
+        WHEN 'lock in time' THEN format('snowflake_migrate_internal.lock_within_timeout(%L::pg_catalog.regclass[], %L::pg_catalog.text)',
+                                        t.relations, command.sql)
         WHEN 'call' THEN command.sql
         WHEN 'record' THEN format('snowflake_migrate_internal.record_origin(%s, %s)', t.relation, t.first_column)
         WHEN 'switch' THEN format('snowflake_migrate_internal.check_switch(%s, %s, %s)', t.relation, t.first_column, t.path)
