@@ -73,7 +73,8 @@ AS $function$
                            AND (f.adrelid = u.target AND a.attname = u.column_name
                                 OR (f.adrelid::regclass, f.adnum) IN (SELECT * FROM snowflake_migrate_internal.table_tree(u.target, u.column_name))) IS NOT TRUE)
                 THEN 'renewed' ELSE 'kept' END,
-           format('%I.%I', n.nspname, c.relname), format('%I.%I', n.nspname, former.name)
+           format('%I.%I', n.nspname, c.relname),
+           CASE WHEN former.name IS NOT NULL THEN format('%I.%I', n.nspname, former.name) END
     FROM used AS u
     JOIN pg_class AS t ON t.oid = u.target
     JOIN pg_class AS c ON c.oid = u.sequence

@@ -612,7 +612,7 @@ fn each_role_dumps_what_it_may_see() -> Result<()> {
     let tables = |name: &str| {
         format!(
             "CREATE TABLE {name} (id serial PRIMARY KEY, n int); INSERT INTO {name} (n) SELECT 1 FROM generate_series(1, 10);
-             CALL snowflake_migrate.run('{name}'); INSERT INTO {name} (n) SELECT 1 FROM generate_series(11, {ROWS})"
+             CALL snowflake_migrate.run('{name}'); CALL snowflake_migrate.run('{name}'); INSERT INTO {name} (n) SELECT 1 FROM generate_series(11, {ROWS})"
         )
     };
     app.batch_execute(&format!(
