@@ -207,7 +207,7 @@ END
 $function$;
 
 -- The same, but no longer than lock_timeout, which stays as it is: for a window, in which
--- whoever runs a plan has set it.
+-- the role that runs the plan has set it.
 CREATE FUNCTION snowflake_migrate_internal.lock_within_timeout(relations regclass[], mode text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
