@@ -102,7 +102,11 @@ fn finish(client: &mut Client) -> Result<()> {
 /// The test of a server that a lock of another session decides: no cheaper tier has two.
 #[test]
 fn two_sessions_at_a_step_are_told_at_once() -> Result<()> {
-    let cluster = Cluster::with_migrate()?;
+    // Some two hundred pairs, a second or two each.
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .time_limit(Duration::from_secs(900))
+        .start_with_migrate()?;
     let mut client = cluster.connect_to_new_database("state_0")?;
     client.batch_execute(TABLES)?;
     let steps: Vec<Step> = online::plan(&mut client, "'t'")?;
