@@ -39,8 +39,9 @@ CREATE FUNCTION snowflake_migrate_internal.former_names(sequence_name name)
 RETURNS SETOF name LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    -- Of 63 bytes; a character has four at most.
-    SELECT concat(CASE WHEN octet_length(sequence_name::text) <= 55 THEN sequence_name::text ELSE left(sequence_name::text, 13) END,
+    -- Of 63 bytes; a character has four at most. Long names may begin alike.
+    SELECT concat(CASE WHEN octet_length(sequence_name::text) <= 55 THEN sequence_name::text
+                       ELSE concat(left(sequence_name::text, 9), '_', left(md5(sequence_name::text), 16)) END,
                   '_former', nullif(n, 0))::name
     FROM generate_series(0, 9) AS n
 $function$;
