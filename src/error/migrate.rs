@@ -63,6 +63,14 @@ pub(super) fn client_gone() -> ErrorReport {
         .set_hint("Request the plan again.")
 }
 
+// Its SQLSTATE is nobody else's, and one that PL/pgSQL's OTHERS catches.
+pub(super) fn trial_too_long() -> ErrorReport {
+    new_report(
+        ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN,
+        "the trial took too long",
+    )
+}
+
 pub(super) fn null_statement() -> ErrorReport {
     new_report(ERRCODE_NULL_VALUE_NOT_ALLOWED, "statement must not be null")
 }

@@ -212,6 +212,8 @@ pub enum Error {
     NotOneStatement(i32),
     /// Functions cannot run this statement; SPI's name for the reason.
     StatementRefused(String),
+    /// A trial of an expression did not end in its time.
+    TrialTooLong,
     /// The trigger function of shadow columns was called directly.
     NotATrigger,
     /// The trigger with this name calls that function and is not a row trigger
@@ -349,6 +351,7 @@ impl Error {
             Error::SearchPathTooLong => migrate::search_path_too_long(),
             Error::NotOneStatement(count) => migrate::not_one_statement(count),
             Error::StatementRefused(code) => migrate::statement_refused(&code),
+            Error::TrialTooLong => migrate::trial_too_long(),
             Error::NotATrigger => migrate::not_a_trigger(),
             Error::WrongTrigger(trigger) => migrate::wrong_trigger(&trigger),
             Error::ShadowArguments(trigger) => migrate::shadow_arguments(&trigger),

@@ -37,6 +37,23 @@ fn snowflake_migrate_query(
     run(relation, query, search_path, true, other)
 }
 
+/// How long a trial may take, in milliseconds: a plan has many.
+const TRIAL_MS: i32 = 2000;
+
+// With a time limit.
+#[pg_extern(sql = false)]
+fn snowflake_migrate_try(
+    relation: Option<pg_sys::Oid>,
+    query: Option<Text<'_>>,
+    search_path: Option<Text<'_>>,
+) -> Option<TextArray> {
+    pg::wait::within(
+        TRIAL_MS,
+        || run(relation, query, search_path, true, None),
+        || Error::TrialTooLong.report(),
+    )
+}
+
 // A statement of a plan, by name: with the privileges of the owner of the table that has
 // the name when it runs. The code of that table may find others by the session's path.
 #[pg_extern(sql = false)]

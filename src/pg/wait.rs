@@ -1,5 +1,9 @@
-//! Waiting.
+//! Waiting, and work that has a time limit.
 
+use std::ffi::c_int;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use pgrx::prelude::*;
 use pgrx::{check_for_interrupts, pg_sys};
 
 /// Waits for `ms` milliseconds, or less if the process's latch is set. Raises
@@ -12,6 +16,49 @@ pub fn sleep(ms: i64) {
         pg_sys::ResetLatch(pg_sys::MyLatch);
     }
     check_for_interrupts!();
+}
+
+/// The timer of `statement_timeout`, with the same number in every version.
+const STATEMENT_TIMEOUT: c_int = 3;
+
+unsafe extern "C-unwind" {
+    // Not in pgrx's bindings. They raise no error.
+    fn get_timeout_active(timer: c_int) -> bool;
+    fn get_timeout_finish_time(timer: c_int) -> pg_sys::TimestampTz;
+    fn enable_timeout_at(timer: c_int, end: pg_sys::TimestampTz);
+    fn disable_timeout(timer: c_int, keep_indicator: bool);
+}
+
+/// Runs `work`, which the timer of `statement_timeout` ends after `ms` milliseconds, then
+/// `too_long`, which has to raise an error: what was begun is not undone here. A
+/// `statement_timeout` that ends earlier, and a cancel, are errors as always.
+pub fn within<T>(
+    ms: i32,
+    work: impl FnOnce() -> T + UnwindSafe + RefUnwindSafe,
+    too_long: fn() -> !,
+) -> T {
+    // SAFETY: every process that runs SQL has registered this timer; it is set again as it was.
+    unsafe {
+        let end = pg_sys::GetCurrentTimestamp() + i64::from(ms) * 1000;
+        let former = get_timeout_active(STATEMENT_TIMEOUT)
+            .then(|| get_timeout_finish_time(STATEMENT_TIMEOUT));
+        if former.is_some_and(|former| former <= end) {
+            return work();
+        }
+        enable_timeout_at(STATEMENT_TIMEOUT, end);
+        PgTryBuilder::new(work)
+            .catch_when(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, move |error| {
+                if pg_sys::GetCurrentTimestamp() < end {
+                    error.rethrow()
+                }
+                too_long()
+            })
+            .finally(move || match former {
+                Some(former) => enable_timeout_at(STATEMENT_TIMEOUT, former),
+                None => disable_timeout(STATEMENT_TIMEOUT, false),
+            })
+            .execute()
+    }
 }
 
 /// What `pg_stat_activity.wait_event` shows: an event of its own from

@@ -12,6 +12,11 @@ DECLARE
     file CONSTANT oid := pg_relation_filenode(relation);
     is_unfinished CONSTANT boolean := step.filenode = file AND (step.blocks_done < step.blocks_total OR step.skipped <> '{}');
 BEGIN
+    -- A statement of an older plan has added shadows to columns that were widened meanwhile.
+    IF NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys, relation) AS s WHERE s.shadow IS NOT NULL) THEN
+        PERFORM snowflake_internal.refuse('55000', format('%s has no column that a shadow could replace', relation),
+            hint => 'Nothing was changed by this statement. Request the plan again.');
+    END IF;
     IF is_unfinished IS NOT TRUE THEN
         step.target := (keys[1]).target;
         step.column_name := (keys[1]).column_name;

@@ -116,7 +116,8 @@ fn two_sessions_at_a_step_are_told_at_once() -> Result<()> {
     for (number, step) in steps.iter().enumerate() {
         let template = format!("state_{number}");
         for (other_number, other) in steps.iter().enumerate() {
-            if !tier::is_full() && other_number != number {
+            // Those of an older plan beside the last one find what is not theirs any more.
+            if !tier::is_full() && other_number != number && number + 1 != steps.len() {
                 continue;
             }
             let [(mine, my_time), (others, other_time)] =
