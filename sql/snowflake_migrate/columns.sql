@@ -37,7 +37,8 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN cardinality(keys) = 1 THEN format('column "%s" of %s', (keys[1]).column_name, (keys[1]).target)
-                ELSE 'columns ' || snowflake_migrate_internal.some_names(array_agg(format('%s.%I', k.target, k.column_name) ORDER BY k.place)) END
+                ELSE 'columns ' || snowflake_migrate_internal.some_names(
+                         array_agg(format('%s.%I', k.target, k.column_name) ORDER BY k.place)) END
     FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
 $function$;
 
@@ -102,7 +103,8 @@ CREATE FUNCTION snowflake_migrate_internal.key_arguments(keys snowflake_migrate_
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('%L::snowflake_migrate_internal.key[]', array_agg(ROW(snowflake_migrate_internal.name_of(k.target), k.column_name) ORDER BY k.place))
+    SELECT format('%L::snowflake_migrate_internal.key[]',
+                  array_agg(ROW(snowflake_migrate_internal.name_of(k.target), k.column_name) ORDER BY k.place))
     FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
 $function$;
 
@@ -169,7 +171,8 @@ $function$;
 -- reference it, on any number of levels. Only columns that a table declares
 -- itself are returned: those of partitions and child tables follow their parents.
 CREATE FUNCTION snowflake_migrate_internal.columns_of_each(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (target regclass, column_name name, relation regclass, attribute smallint, attname name, is_narrow boolean) LANGUAGE sql STABLE ROWS 4
+RETURNS TABLE (target regclass, column_name name, relation regclass, attribute smallint, attname name, is_narrow boolean)
+LANGUAGE sql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp
 AS $function$
     -- Each reference is looked up by hashing, because no index finds the foreign

@@ -93,7 +93,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('SELECT r.* FROM %s%s AS r WHERE (%s) AND NOT EXISTS (SELECT FROM %s%s AS k WHERE %s)',
                   CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_migrate_internal.name_of(k.conrelid::regclass),
-                  string_agg(format('r.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END ORDER BY key.place),
+                  string_agg(format('r.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END
+                             ORDER BY key.place),
                   CASE WHEN p.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_migrate_internal.name_of(k.confrelid::regclass),
                   string_agg(format('k.%I OPERATOR(%I.%s) r.%I', pa.attname, n.nspname, o.oprname, f.attname), ' AND ' ORDER BY key.place))
     FROM pg_constraint AS k
@@ -136,7 +137,8 @@ BEGIN
         JOIN pg_class AS p ON p.oid = k.confrelid
         WHERE k.oid IN (SELECT t.foreign_key FROM snowflake_migrate_internal.foreign_key_triggers(relations) AS t WHERE t.state <> 'O')
           AND EXISTS (SELECT FROM pg_attribute AS a
-                      WHERE (a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))
+                      WHERE (a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+                             OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))
                         AND a.attrelid = ANY (relations)
                         AND snowflake_migrate_internal.base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype))
         ORDER BY k.conrelid::regclass::text, k.conname
@@ -144,7 +146,8 @@ BEGIN
         IF NOT is_superuser THEN
             RETURN QUERY SELECT side.relation, NULL::name,
                 format('triggers of foreign key %I of %s are disabled, and would be enabled', checked.conname, checked.relation),
-                format('Only a superuser can disable them again: run it as a superuser, or first enable them (ALTER TABLE %s ENABLE TRIGGER ALL, and %s).',
+                format('Only a superuser can disable them again: run it as a superuser, or first enable them '
+                       '(ALTER TABLE %s ENABLE TRIGGER ALL, and %s).',
                        checked.relation, checked.referenced), '42501'
                 FROM unnest(ARRAY[checked.relation, checked.referenced]) AS side (relation) WHERE side.relation = ANY (relations);
         END IF;
@@ -161,7 +164,8 @@ BEGIN
         THEN
             RETURN QUERY SELECT side.relation, NULL::name,
                 format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),
-                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000'
+                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. '
+                       'This shows them: %s.', query), '55000'
                 FROM unnest(ARRAY[checked.relation, checked.referenced]) AS side (relation) WHERE side.relation = ANY (relations);
         END IF;
     END LOOP;

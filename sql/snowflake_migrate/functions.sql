@@ -20,7 +20,8 @@ AS $function$
     ), named AS MATERIALIZED (
         SELECT n.text,
                -- A backslash before each character that has a meaning in regular expressions.
-               '(?<![[:alnum:]_$])' || regexp_replace(n.text, E'([\\\\^$.|?*+(){}\\[\\]])', E'\\\\\\1', 'g') || '(?![[:alnum:]_$])' AS pattern
+               '(?<![[:alnum:]_$])' || regexp_replace(n.text, E'([\\\\^$.|?*+(){}\\[\\]])', E'\\\\\\1', 'g')
+               || '(?![[:alnum:]_$])' AS pattern
         -- In double quotes, a double quote is written twice.
         FROM (SELECT DISTINCT replace(lower(c.relname), '"', '""') AS text FROM pg_class AS c WHERE c.oid = ANY (relations)) AS n
     ), compiled AS MATERIALIZED (
@@ -89,8 +90,8 @@ BEGIN
     END LOOP;
     IF left_out <> '{}' THEN
         RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function. The functions could not be altered.'
-                           || E'\n' || array_to_string(reasons, E'\n'),
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function. '
+                           'The functions could not be altered.' || E'\n' || array_to_string(reasons, E'\n'),
                   HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
     END IF;
 END

@@ -76,7 +76,8 @@ AS $function$
     SELECT s.relation, s.statement
     FROM (SELECT CASE WHEN (origin.sequence_options ->> 'increment')::bigint < 0 THEN NULL
                       WHEN origin.data_type IN ('smallint', 'integer') THEN 2147483647
-                      ELSE (SELECT min((1::bigint << n) - 1) FROM generate_series(31, 62) AS n WHERE (1::bigint << n) - 1 >= origin.sequence_last_value) END) AS l (last_before)
+                      ELSE (SELECT min((1::bigint << n) - 1) FROM generate_series(31, 62) AS n
+                            WHERE (1::bigint << n) - 1 >= origin.sequence_last_value) END) AS l (last_before)
     CROSS JOIN LATERAL (SELECT coalesce(least(l.last_before, origin.first_id_ever - 1), origin.first_id_ever - 1)) AS b (last_before)
     CROSS JOIN LATERAL snowflake_internal.boundary_statements(origin.target, origin.column_name, origin.first_id_ever, b.last_before) AS s
     WHERE snowflake_internal.set_boundary_of(origin.target, origin.column_name) IS DISTINCT FROM ARRAY[origin.first_id_ever, b.last_before]
@@ -106,7 +107,8 @@ DECLARE
     next_value bigint;
 BEGIN
     SELECT s.* INTO source FROM snowflake_migrate_internal.source(target, column_name) AS s;
-    IF EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner WHERE c.oid = source.sequence AND t.oid = target) THEN
+    IF EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+               WHERE c.oid = source.sequence AND t.oid = target) THEN
         SELECT CASE WHEN s.is_called THEN s.last_value END, CASE WHEN NOT s.is_called THEN s.last_value END
         INTO origin.sequence_last_value, next_value
         FROM snowflake_migrate_internal.sequence_state(source.sequence, target) AS s;

@@ -30,7 +30,8 @@ CREATE TABLE snowflake_migrate_internal.origins (
     reverted_at timestamp with time zone,
     PRIMARY KEY (target, column_name)
 ) USING heap;
-COMMENT ON TABLE snowflake_migrate_internal.origins IS 'Sources of the migrated columns'' values before the migration, for snowflake_migrate.revert(); written by the extension only';
+COMMENT ON TABLE snowflake_migrate_internal.origins
+    IS 'Sources of the migrated columns'' values before the migration, for snowflake_migrate.revert(); written by the extension only';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.target IS 'Table';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.column_name IS 'Column';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.kind IS 'As in snowflake_migrate.columns; none for a column without a sequence';
@@ -38,13 +39,17 @@ COMMENT ON COLUMN snowflake_migrate_internal.origins.data_type IS 'Type before t
 COMMENT ON COLUMN snowflake_migrate_internal.origins.default_expression IS 'Default before the migration';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_schema IS 'Schema of the sequence';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_name IS 'Name of the sequence';
-COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_options IS 'Type, start, increment, minimum, maximum, cache and cycle of the sequence; its next value if it was unused';
-COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_last_value IS 'Last value of the sequence; NULL if the table''s owner does not own it';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_options
+    IS 'Type, start, increment, minimum, maximum, cache and cycle of the sequence; its next value if it was unused';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_last_value
+    IS 'Last value of the sequence; NULL if the table''s owner does not own it';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_privileges IS 'Privileges on the sequence';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_comment IS 'Comment on the sequence';
-COMMENT ON COLUMN snowflake_migrate_internal.origins.child_defaults IS 'Defaults of partitions and child tables that differed from the table''s';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.child_defaults
+    IS 'Defaults of partitions and child tables that differed from the table''s';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.first_id_ever IS 'No snowflake ID of the column is smaller';
-COMMENT ON COLUMN snowflake_migrate_internal.origins.first_id IS 'No snowflake ID since this migration is smaller, and all IDs before it are';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.first_id
+    IS 'No snowflake ID since this migration is smaller, and all IDs before it are';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.remembered_at IS 'Time at which the migration began';
 COMMENT ON COLUMN snowflake_migrate_internal.origins.reverted_at IS 'Time at which the migration was reverted';
 -- The progress of copying rows, for monitoring and for resuming an interrupted
@@ -75,15 +80,18 @@ CREATE TABLE snowflake_migrate_internal.progress (
     waiting_pid integer,
     PRIMARY KEY (target, column_name, relation)
 ) USING heap WITH (fillfactor = 50);
-COMMENT ON TABLE snowflake_migrate_internal.progress IS 'Progress of online migrations in copying rows, as shown by snowflake_migrate.progress; written by the extension only';
+COMMENT ON TABLE snowflake_migrate_internal.progress
+    IS 'Progress of online migrations in copying rows, as shown by snowflake_migrate.progress; written by the extension only';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.target IS 'Table whose key is being migrated; the first one of several';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.column_name IS 'Key column';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.relation IS 'Table whose rows are copied: target, or a table that references it';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.filenode IS 'File of the table when the copying began';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.blocks_done IS 'Blocks of the table that are copied';
-COMMENT ON COLUMN snowflake_migrate_internal.progress.blocks_total IS 'Blocks of the table when the copying began; in later ones, the trigger fills the shadow columns';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.blocks_total
+    IS 'Blocks of the table when the copying began; in later ones, the trigger fills the shadow columns';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.batch_blocks IS 'Blocks of the next batch';
-COMMENT ON COLUMN snowflake_migrate_internal.progress.skipped IS 'Blocks with rows that were locked by other transactions, to be copied later';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.skipped
+    IS 'Blocks with rows that were locked by other transactions, to be copied later';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.rows_done IS 'Rows in the copied blocks, estimated from rows_total';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.rows_total IS 'Estimated number of rows when the copying began';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.run_rows IS 'Part of rows_done that the current or the last call added';
@@ -107,13 +115,17 @@ CREATE TABLE snowflake_migrate_internal.pace (
     is_paused boolean NOT NULL DEFAULT false,
     PRIMARY KEY (target, column_name)
 ) USING heap WITH (fillfactor = 50);
-COMMENT ON TABLE snowflake_migrate_internal.pace IS 'Pace of online migrations in copying rows, as shown by snowflake_migrate.progress; written by snowflake_migrate.pace() and snowflake_migrate.backfill()';
+COMMENT ON TABLE snowflake_migrate_internal.pace
+    IS 'Pace of online migrations in copying rows, as shown by snowflake_migrate.progress; written by snowflake_migrate.pace() and '
+       'snowflake_migrate.backfill()';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.target IS 'Table whose key is being migrated; the first one of several';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.column_name IS 'Key column';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.batch_size IS 'Largest number of rows of a batch';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.pause IS 'Pause after each batch';
-COMMENT ON COLUMN snowflake_migrate_internal.pace.max_replay_lag IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
-COMMENT ON COLUMN snowflake_migrate_internal.pace.max_active_sessions IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.max_replay_lag
+    IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.max_active_sessions
+    IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.is_paused IS 'Whether the backfill is paused';
 
 -- The row of snowflake_migrate_internal.origins of a column, for the owner of its table;
@@ -131,7 +143,8 @@ CREATE FUNCTION snowflake_migrate_internal.keep_origin(origin snowflake_migrate_
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_keep_origin_wrapper';
 
 -- The position of the next batch.
-CREATE FUNCTION snowflake_migrate_internal.progress(target regclass, column_name name, relation regclass) RETURNS snowflake_migrate_internal.progress
+CREATE FUNCTION snowflake_migrate_internal.progress(target regclass, column_name name, relation regclass)
+    RETURNS snowflake_migrate_internal.progress
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_progress_wrapper';
 
 -- Writes a row of snowflake_migrate_internal.progress, for the owner of its tables.

@@ -72,7 +72,8 @@ AS $function$
                          LEFT JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
                          WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
                            AND (f.adrelid = u.target AND a.attname = u.column_name
-                                OR (f.adrelid::regclass, f.adnum) IN (SELECT * FROM snowflake_migrate_internal.table_tree(u.target, u.column_name))) IS NOT TRUE)
+                                OR (f.adrelid::regclass, f.adnum) IN (
+                                    SELECT * FROM snowflake_migrate_internal.table_tree(u.target, u.column_name))) IS NOT TRUE)
                 THEN 'renewed' ELSE 'kept' END,
            format('%I.%I', n.nspname, c.relname),
            CASE WHEN former.name IS NOT NULL THEN format('%I.%I', n.nspname, former.name) END
@@ -103,7 +104,8 @@ RETURNS SETOF snowflake_migrate_internal.command LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH renewed AS MATERIALIZED (
-        SELECT r.target, r.column_name, r.quoted_name, r.former_name, c.relowner, c.relnamespace, c.relacl, c.relpersistence, q.*,
+        SELECT r.target, r.column_name, r.quoted_name, r.former_name, (parse_ident(r.former_name))[2] AS bare_former_name,
+               c.relowner, c.relnamespace, c.relacl, c.relpersistence, q.*,
                obj_description(c.oid, 'pg_class') AS comment,
                EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
                          AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a') AS is_owned,
@@ -120,7 +122,7 @@ AS $function$
         FROM renewed AS r
         CROSS JOIN LATERAL (VALUES
             (1, CASE WHEN r.is_owned THEN format('ALTER SEQUENCE %s OWNED BY NONE', r.quoted_name) END),
-            (2, format('ALTER SEQUENCE %s RENAME TO %I', r.quoted_name, (parse_ident(r.former_name))[2])),
+            (2, format('ALTER SEQUENCE %s RENAME TO %I', r.quoted_name, r.bare_former_name)),
             (3, format('COMMENT ON SEQUENCE %s IS %L', r.former_name, snowflake_migrate_internal.former_comment())),
             (4, format('CREATE %sSEQUENCE %s AS %s START WITH %s INCREMENT BY %s MINVALUE %s MAXVALUE %s CACHE %s %s',
                        CASE r.relpersistence WHEN 'u' THEN 'UNLOGGED ' ELSE '' END, r.quoted_name, r.seqtypid::regtype, r.seqstart,
@@ -134,7 +136,8 @@ AS $function$
                        1000 * r.seqincrement::numeric * r.seqcache, r.former_name)),
             (6, CASE WHEN r.is_owned THEN format('ALTER SEQUENCE %s OWNED BY %s.%I', r.quoted_name,
                                                  snowflake_migrate_internal.name_of(r.target), r.column_name) END),
-            (9, CASE WHEN r.comment IS NOT NULL THEN format('COMMENT ON SEQUENCE %s IS %L', r.quoted_name, r.comment) END)) AS s (place, text)
+            (9, CASE WHEN r.comment IS NOT NULL THEN format('COMMENT ON SEQUENCE %s IS %L', r.quoted_name, r.comment) END)
+        ) AS s (place, text)
         WHERE s.text IS NOT NULL
       UNION ALL
         SELECT r.seqrelid, 7, 0, r.target,

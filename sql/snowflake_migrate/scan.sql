@@ -38,7 +38,7 @@ SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
     indexed regclass[];
-    is_complete boolean;
+    is_complete boolean := true;
     relation regclass;
     found bigint;
     extreme bigint;
@@ -47,16 +47,14 @@ BEGIN
         PERFORM snowflake_internal.refuse('22023', format('invalid aggregate: "%s"', aggregate));
     END IF;
     IF indexed_only THEN
-        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
+        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), coalesce(bool_and(i.is_indexed), true) INTO indexed, is_complete
         FROM snowflake_migrate_internal.id_indexes(target, column_name) AS i;
     END IF;
-    IF coalesce(is_complete, true) THEN
-        RETURN (snowflake_migrate_internal.query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
-            snowflake_migrate_internal.name_of(target), condition), search_path))[1]::bigint;
-    END IF;
-    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
-        found := (snowflake_migrate_internal.query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
-            snowflake_migrate_internal.name_of(relation), condition), search_path))[1]::bigint;
+    FOREACH relation IN ARRAY CASE WHEN is_complete THEN ARRAY[target] ELSE coalesce(indexed, '{}') END LOOP
+        SELECT r.row[1]::bigint INTO found
+        FROM snowflake_migrate_internal.query(relation,
+            format('SELECT pg_catalog.%s(%I) FROM %s%s WHERE %s', aggregate, column_name, CASE WHEN is_complete THEN '' ELSE 'ONLY ' END,
+                   snowflake_migrate_internal.name_of(relation), condition), search_path) AS r (row);
         extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
     END LOOP;
     RETURN extreme;
@@ -87,10 +85,12 @@ BEGIN
         RETURN QUERY SELECT target, column_name,
             format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
                    target, highest, first),
-            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
+            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. '
+            'Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
     ELSIF is_locked AND EXISTS (SELECT FROM snowflake_migrate_internal.id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
         RETURN QUERY
-            SELECT target, column_name, format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
+            SELECT target, column_name,
+                   format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
                    'Set it below the first snowflake ID (setval), and run it again.', '55000'
             FROM snowflake_migrate_internal.source(target, column_name) AS s
             CROSS JOIN LATERAL snowflake_migrate_internal.sequence_state(s.sequence, target) AS q

@@ -52,7 +52,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT k.target, k.column_name, format('sequence %s', s.sequence),
            format('has a bound of its own, which a wider column does not change: it ends at %s', b.bound),
-           format('If other servers do not use the numbers behind it: ALTER SEQUENCE %s NO %s.', snowflake_migrate_internal.name_of(s.sequence), b.name),
+           format('If other servers do not use the numbers behind it: ALTER SEQUENCE %s NO %s.',
+                  snowflake_migrate_internal.name_of(s.sequence), b.name),
            false, 'held', NULL, false
     FROM unnest(keys) AS k
     CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
@@ -67,7 +68,8 @@ CREATE FUNCTION snowflake_migrate_internal.sequence_obstacles(keys snowflake_mig
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT DISTINCT n.relation, n.column_name, format('sequence %s, which ends as an integer, does not belong to the owner of %s', n.sequence, n.relation),
+    SELECT DISTINCT n.relation, n.column_name,
+           format('sequence %s, which ends as an integer, does not belong to the owner of %s', n.sequence, n.relation),
            format('Let its owner widen it: %s.', snowflake_migrate_internal.sequence_widening(n.sequence)), '42501'
     FROM snowflake_migrate_internal.narrow_sequences(keys) AS n
     WHERE NOT n.is_owned
@@ -119,8 +121,10 @@ RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT snowflake_migrate_internal.step(text 'sequence', s.relation, text 'SHARE ROW EXCLUSIVE',
-        format('widens the sequence of %s.%I', s.relation, s.column_name), text 'it continues above the end of an integer. Only the sequence is locked',
-        ARRAY[snowflake_migrate_internal.command(text 'widen sequence', s.relation, snowflake_migrate_internal.sequence_widening(s.sequence), ARRAY[s.column_name])])
+        format('widens the sequence of %s.%I', s.relation, s.column_name),
+        text 'it continues above the end of an integer. Only the sequence is locked',
+        ARRAY[snowflake_migrate_internal.command(text 'widen sequence', s.relation,
+                  snowflake_migrate_internal.sequence_widening(s.sequence), ARRAY[s.column_name])])
     FROM snowflake_migrate_internal.narrow_sequences(keys) AS s
     ORDER BY s.relation::text
 $function$;

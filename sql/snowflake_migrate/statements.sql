@@ -113,7 +113,8 @@ RETURNS SETOF snowflake_migrate_internal.command LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT snowflake_migrate_internal.command(text 'plain', i.indrelid::regclass,
-        format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s', snowflake_migrate_internal.name_of(i.indexrelid::regclass), a.attnum, a.attstattarget))
+        format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
+               snowflake_migrate_internal.name_of(i.indexrelid::regclass), a.attnum, a.attstattarget))
     FROM pg_index AS i
     JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
     WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
@@ -149,7 +150,8 @@ RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN strpos(content, E'\\') = 0 THEN content ELSE (
-        SELECT string_agg(CASE WHEN left(m.part[1], 1) = '''' AND strpos(m.part[1], E'\\') > 0
-                               THEN 'E' || replace(m.part[1], E'\\', E'\\\\') ELSE m.part[1] END, '' ORDER BY m.place)
-        FROM regexp_matches(content, '"(?:[^"]|"")*"|E?''(?:[^'']|'''')*''|[^"''E]+|E', 'g') WITH ORDINALITY AS m (part, place)) END
+        SELECT string_agg(CASE WHEN left(p.part, 1) = '''' AND strpos(p.part, E'\\') > 0
+                               THEN 'E' || replace(p.part, E'\\', E'\\\\') ELSE p.part END, '' ORDER BY m.place)
+        FROM regexp_matches(content, '"(?:[^"]|"")*"|E?''(?:[^'']|'''')*''|[^"''E]+|E', 'g') WITH ORDINALITY AS m (groups, place)
+        CROSS JOIN LATERAL (SELECT m.groups[1]) AS p (part)) END
 $function$;

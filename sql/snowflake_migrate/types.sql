@@ -24,6 +24,7 @@ $function$;
 -- a form for a bigint, where that is the finding. refuses: a session would link new rows to
 -- old ones without an error, so it is an obstacle, too.
 CREATE TYPE snowflake_migrate_internal.finding AS (
-    relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text, called text, refuses boolean
+    relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text, called text,
+    refuses boolean
 );
 COMMENT ON TYPE snowflake_migrate_internal.finding IS 'What a migration breaks or changes in code that it does not change itself';

@@ -14,7 +14,8 @@ AS $function$
         WHERE r.is_narrow
     ), used AS MATERIALIZED (
         SELECT DISTINCT d.relation
-        FROM snowflake_migrate_internal.direct_dependents(ARRAY(SELECT (n.relation, n.attname)::snowflake_migrate_internal.key FROM narrow AS n)) AS d
+        FROM snowflake_migrate_internal.direct_dependents(ARRAY(
+            SELECT (n.relation, n.attname)::snowflake_migrate_internal.key FROM narrow AS n)) AS d
     )
     SELECT array_agg((n.relation, n.attname)::snowflake_migrate_internal.key
                      ORDER BY n.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, n.relation::text, n.attnum)
@@ -55,7 +56,8 @@ BEGIN
         WHERE (n.node_class, n.node) <> (e.class, e.object)
     )
     SELECT array_agg(e.above), array_agg(concat_ws(' ', e.class, e.object)) INTO ends, other_ends FROM edge AS e;
-    SELECT array_agg(l.node ORDER BY l.place), array_agg(l.relation ORDER BY l.place), array_agg(l.name ORDER BY l.place), array_agg(l.is_view ORDER BY l.place)
+    SELECT array_agg(l.node ORDER BY l.place), array_agg(l.relation ORDER BY l.place), array_agg(l.name ORDER BY l.place),
+           array_agg(l.is_view ORDER BY l.place)
     INTO nodes, relations, names, are_views
     FROM snowflake_migrate_internal.listed_dependents(remaining) WITH ORDINALITY AS l (node, relation, name, is_view, place);
     WHILE remaining IS NOT NULL LOOP
@@ -67,12 +69,14 @@ BEGIN
             SELECT e.there FROM reach AS r JOIN edge AS e ON e.here = r.node
         )
         SELECT array_agg(r.node) INTO reached FROM reach AS r;
-        SELECT array_agg(k.key ORDER BY k.place) FILTER (WHERE k.is_reached), array_agg(k.key ORDER BY k.place) FILTER (WHERE NOT k.is_reached)
+        SELECT array_agg(k.key ORDER BY k.place) FILTER (WHERE k.is_reached),
+               array_agg(k.key ORDER BY k.place) FILTER (WHERE NOT k.is_reached)
         INTO columns, remaining
         FROM (SELECT (r.target, r.column_name)::snowflake_migrate_internal.key AS key, r.place,
                      concat_ws(' ', 'pg_class'::regclass::oid, r.target::oid) = ANY (reached) AS is_reached
               FROM unnest(remaining) WITH ORDINALITY AS r (target, column_name, place)) AS k;
-        SELECT snowflake_migrate_internal.dependents_note(array_agg(l.name ORDER BY l.place) FILTER (WHERE l.name IS NOT NULL), count(*) FILTER (WHERE l.is_view)),
+        SELECT snowflake_migrate_internal.dependents_note(array_agg(l.name ORDER BY l.place) FILTER (WHERE l.name IS NOT NULL),
+                                                          count(*) FILTER (WHERE l.is_view)),
                snowflake_migrate_internal.some_names(array_agg(DISTINCT l.relation::text) FILTER (
                    WHERE l.relation NOT IN (SELECT c.target FROM unnest(dependent_groups.columns) AS c)))
         INTO note, locked_too
@@ -103,9 +107,10 @@ AS $function$
     ), tree (relid) AS (
         SELECT w.target::oid FROM widened AS w UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid
     )
-    SELECT format('with their views: %s; %s; rewrites the tables and their indexes (%s now; needs as much additional disk space while it runs, and as much WAL) '
-                  'and checks their foreign keys again',
-                  (SELECT snowflake_migrate_internal.some_names(array_agg(format('%s.%I', w.target, w.column_name) ORDER BY w.place)) FROM widened AS w),
+    SELECT format('with their views: %s; %s; rewrites the tables and their indexes (%s now; needs as much additional disk space '
+                  'while it runs, and as much WAL) and checks their foreign keys again',
+                  (SELECT snowflake_migrate_internal.some_names(array_agg(format('%s.%I', w.target, w.column_name) ORDER BY w.place))
+                   FROM widened AS w),
                   dependents,
                   (SELECT pg_size_pretty(sum(pg_total_relation_size(tree.relid))) FROM tree))
            || coalesce('. Also locked: ' || locked_too, '')
@@ -116,15 +121,17 @@ AS $function$
                         GROUP BY w.target) AS l
                   CROSS JOIN LATERAL snowflake_migrate_internal.other_locked_tables(l.target, l.attributes) AS o (name)
                   WHERE o.name::regclass NOT IN (SELECT w.target FROM widened AS w))), '')
-           || coalesce((SELECT '. Published by ' || string_agg(DISTINCT p.publications, ', ') || ': widen the columns at the subscribers first'
-                        FROM (SELECT snowflake_migrate_internal.publications(w.target, w.column_name) AS publications FROM widened AS w) AS p
-                        HAVING count(p.publications) > 0), '')
+           || coalesce('. Published by '
+                       || (SELECT string_agg(DISTINCT snowflake_migrate_internal.publications(w.target, w.column_name), ', ')
+                           FROM widened AS w)
+                       || ': widen the columns at the subscribers first', '')
            || snowflake_migrate_internal.partitions_note(ARRAY(SELECT w.target FROM widened AS w))
 $function$;
 
 -- The steps that widen columns of tables with views or other such objects.
-CREATE FUNCTION snowflake_migrate_internal.widening_steps(keys snowflake_migrate_internal.key[], findings snowflake_migrate_internal.finding[])
-RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_migrate_internal.widening_steps(
+    keys snowflake_migrate_internal.key[], findings snowflake_migrate_internal.finding[]
+) RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     -- Objects of several owners: each statement in it is run as one of them.
@@ -145,18 +152,22 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN locks > s.slots * s.per_transaction
-                THEN format('. Needs about %s locks, and the server has room for about %s: if it fails (53200), set max_locks_per_transaction to at least %s and restart the server',
+                THEN format('. Needs about %s locks, and the server has room for about %s: if it fails (53200), '
+                            'set max_locks_per_transaction to at least %s and restart the server',
                             locks, s.slots * s.per_transaction, ceil(locks::numeric / s.slots)) ELSE '' END
-    FROM (SELECT snowflake_migrate_internal.lock_slots() AS slots, current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    FROM (SELECT snowflake_migrate_internal.lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
 $function$;
 
 -- The steps that widen the columns of the other tables.
-CREATE FUNCTION snowflake_migrate_internal.rewriting_steps(keys snowflake_migrate_internal.key[], findings snowflake_migrate_internal.finding[])
-RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_migrate_internal.rewriting_steps(
+    keys snowflake_migrate_internal.key[], findings snowflake_migrate_internal.finding[]
+) RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH altered AS MATERIALIZED (
-        SELECT r.relation, snowflake_migrate_internal.name_of(r.relation) AS quoted_name, array_agg(a.attnum) AS attributes, min(a.attname::text)::name AS first_name,
+        SELECT r.relation, snowflake_migrate_internal.name_of(r.relation) AS quoted_name,
+               array_agg(a.attnum) AS attributes, min(a.attname::text)::name AS first_name,
                string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum) AS actions,
                string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS names
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
@@ -167,20 +178,25 @@ AS $function$
         SELECT d.*, tree.relations, snowflake_migrate_internal.trigger_states(tree.relations) AS states, coalesce(n.locks, 0) AS locks
         FROM altered AS d
         LEFT JOIN snowflake_migrate_internal.lock_needs(keys) AS n ON n.relation = d.relation
-        CROSS JOIN LATERAL (SELECT ARRAY(SELECT f.relation FROM snowflake_migrate_internal.table_tree(d.relation, d.first_name) AS f)) AS tree (relations)
+        CROSS JOIN LATERAL (SELECT ARRAY(
+            SELECT f.relation FROM snowflake_migrate_internal.table_tree(d.relation, d.first_name) AS f)) AS tree (relations)
     )
     SELECT snowflake_migrate_internal.step(text 'rewrite', d.relation, text 'ACCESS EXCLUSIVE',
         format('widens %s of %s', d.names, d.relation),
-        format('rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks its foreign keys again',
+        format('rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) '
+               'and checks its foreign keys again',
                pg_size_pretty((SELECT sum(pg_total_relation_size(t.relid)) FROM (
                    WITH RECURSIVE tree (relid) AS (
                        SELECT d.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                    SELECT tree.relid FROM tree) AS t)))
         || coalesce('. Also locked: ' || nullif(snowflake_migrate_internal.some_names(ARRAY(
-               SELECT o.name FROM snowflake_migrate_internal.other_locked_tables(d.relation, d.attributes) AS o (name) ORDER BY o.name)), ''), '')
+               SELECT o.name FROM snowflake_migrate_internal.other_locked_tables(d.relation, d.attributes) AS o (name)
+               ORDER BY o.name)), ''), '')
         || snowflake_migrate_internal.locks_note(d.locks)
-        || CASE WHEN d.states IS NOT NULL THEN '. Foreign keys with disabled triggers are created again: their states are restored' ELSE '' END
-        || coalesce('. Published by ' || snowflake_migrate_internal.publications(d.relation, d.first_name) || ': widen the column at the subscribers first', '')
+        || CASE WHEN d.states IS NOT NULL
+                THEN '. Foreign keys with disabled triggers are created again: their states are restored' ELSE '' END
+        || coalesce('. Published by ' || snowflake_migrate_internal.publications(d.relation, d.first_name)
+                    || ': widen the column at the subscribers first', '')
         || snowflake_migrate_internal.partitions_note(ARRAY[d.relation])
         || snowflake_migrate_internal.finding_notes(findings, text 'type', d.relation),
         -- In one statement, because the states are lost after it.
@@ -227,11 +243,12 @@ CREATE FUNCTION snowflake_migrate_internal.switch_steps(
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH switched AS MATERIALIZED (
-        SELECT k.target, k.column_name, snowflake_migrate_internal.name_of(k.target) AS quoted_name, a.attidentity, row_number() OVER (ORDER BY k.place) AS place,
-               q.sequence, q.fate,
+        SELECT k.target, k.column_name, snowflake_migrate_internal.name_of(k.target) AS quoted_name, a.attidentity,
+               row_number() OVER (ORDER BY k.place) AS place, q.sequence, q.fate,
                CASE WHEN EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = k.target) THEN ARRAY(
                    SELECT c.oid::regclass FROM snowflake_migrate_internal.table_tree(k.target, k.column_name) AS f
-                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p') AND c.oid <> k.target ORDER BY c.oid) END AS children
+                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p') AND c.oid <> k.target
+                   ORDER BY c.oid) END AS children
         FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
         JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
         LEFT JOIN snowflake_migrate_internal.sequences_at_switch(keys) AS q ON q.target = k.target AND q.column_name = k.column_name
@@ -242,18 +259,24 @@ AS $function$
         snowflake_migrate_internal.default_note(s.target, s.column_name)
         || snowflake_migrate_internal.renewal_note(ARRAY[s.fate], ARRAY[s.sequence])
         -- Once in a plan.
-        || CASE s.place WHEN 1 THEN '. lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
-                                    'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before' ELSE '' END
+        || CASE s.place WHEN 1
+                THEN '. lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; '
+                     'Rails needs DEFAULT snowflake_id(); TypeORM, drizzle-kit and Doctrine restore the column '
+                     'if its declaration is not changed before' ELSE '' END
         || snowflake_migrate_internal.finding_notes(findings, text 'default', s.target),
         -- Before the lock, because it reads every row.
         CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.id_indexes(s.target, s.column_name) AS i WHERE NOT i.is_indexed)
              THEN ARRAY[snowflake_migrate_internal.command(text 'call', s.target,
                       format('snowflake_migrate_internal.check_rows(%L::pg_catalog.regclass, %L::pg_catalog.name, %s)',
                              s.quoted_name, s.column_name, snowflake_migrate_internal.path_argument()))] END
-        || CASE WHEN online THEN snowflake_migrate_internal.lock_command(array_remove(s.target || s.children || CASE WHEN s.fate <> 'kept' THEN s.sequence END, NULL))
-                WHEN s.fate <> 'kept' THEN snowflake_migrate_internal.command(text 'lock in time', s.target, text 'ACCESS EXCLUSIVE',
-                                                                                 relations => s.target || s.children || s.sequence)
-                ELSE snowflake_migrate_internal.command(text 'plain', s.target, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', s.quoted_name)) END
+        || CASE WHEN online
+                THEN snowflake_migrate_internal.lock_command(
+                         array_remove(s.target || s.children || CASE WHEN s.fate <> 'kept' THEN s.sequence END, NULL))
+                WHEN s.fate <> 'kept'
+                THEN snowflake_migrate_internal.command(text 'lock in time', s.target, text 'ACCESS EXCLUSIVE',
+                                                        relations => s.target || s.children || s.sequence)
+                ELSE snowflake_migrate_internal.command(text 'plain', s.target,
+                                                        format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', s.quoted_name)) END
         || snowflake_migrate_internal.command(text 'switch', s.target, columns => ARRAY[s.column_name])
         || CASE WHEN s.fate = 'renewed'
                 THEN ARRAY[snowflake_migrate_internal.command(text 'renew', s.target, columns => ARRAY[s.column_name])] END
@@ -261,7 +284,8 @@ AS $function$
                 THEN ARRAY[snowflake_migrate_internal.command(text 'alter', s.target,
                          format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', s.quoted_name, s.column_name))] END
         || snowflake_migrate_internal.command(text 'alter', s.target,
-               format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', s.quoted_name, s.column_name, snowflake_migrate_internal.core_schema()))
+               format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
+                      s.quoted_name, s.column_name, snowflake_migrate_internal.core_schema()))
         || CASE WHEN is_widening THEN ARRAY[snowflake_migrate_internal.command(text 'recompile', s.target)] END,
         ARRAY[(s.target, s.column_name)::snowflake_migrate_internal.key])
     FROM switched AS s
@@ -291,9 +315,12 @@ AS $function$
     SELECT snowflake_migrate_internal.step(text 'analyze', d.relation, text 'SHARE UPDATE EXCLUSIVE',
         format('analyzes %s', d.relation),
         'a rewritten column has no statistics'
-        || CASE WHEN d.is_whole THEN ', nor have its extended statistics and index expressions: these are only collected with those of the whole table' ELSE '' END,
+        || CASE WHEN d.is_whole
+                THEN ', nor have its extended statistics and index expressions: '
+                     'these are only collected with those of the whole table' ELSE '' END,
         ARRAY[snowflake_migrate_internal.command(text 'plain', d.relation,
-            'ANALYZE ' || snowflake_migrate_internal.name_of(d.relation) || CASE WHEN d.is_whole THEN '' ELSE format(' (%s)', d.names) END)])
+            'ANALYZE ' || snowflake_migrate_internal.name_of(d.relation)
+            || CASE WHEN d.is_whole THEN '' ELSE format(' (%s)', d.names) END)])
     FROM altered AS d
     ORDER BY d.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, d.relation::text
 $function$;

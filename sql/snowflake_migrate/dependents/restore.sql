@@ -22,14 +22,17 @@ BEGIN
         BEGIN
             PERFORM snowflake_migrate_internal.run_as(entry.role, entry.statement, path);
         EXCEPTION
-            WHEN lock_not_available OR deadlock_detected OR serialization_failure OR insufficient_resources OR read_only_sql_transaction THEN
+            WHEN lock_not_available OR deadlock_detected OR serialization_failure OR insufficient_resources
+                 OR read_only_sql_transaction THEN
                 RAISE;
             WHEN OTHERS THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-                PERFORM snowflake_internal.refuse('55000', format('%s cannot be %s', entry.identity, CASE run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
-                                                   ELSE 'filled again' END),
+                PERFORM snowflake_internal.refuse('55000',
+                    format('%s cannot be %s', entry.identity, CASE run_saved.phase WHEN 1 THEN 'dropped'
+                           WHEN 2 THEN 'created again with the wider columns' ELSE 'filled again' END),
                     detail => format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
-                    hint => 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.');
+                    hint => 'Nothing was changed by this statement. Change the object so that it accepts bigint, '
+                            'or drop it and create it again afterwards.');
         END;
     END LOOP;
 END
@@ -63,7 +66,8 @@ AS $function$
     SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
                 WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
                 WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
-                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
+                    (SELECT string_agg(quote_ident(o.owner), ', ')
+                     FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
                 ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
     FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
           FROM jsonb_each(dependent_difference.before) AS b
@@ -147,7 +151,8 @@ BEGIN
                     JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
                     ORDER BY f.relation);
     FOR attempt IN 1 .. 2 LOOP
-        PERFORM snowflake_migrate_internal.refuse_obstacles(ARRAY(SELECT o FROM snowflake_migrate_internal.dependent_obstacles(columns) AS o),
+        PERFORM snowflake_migrate_internal.refuse_obstacles(
+            ARRAY(SELECT o FROM snowflake_migrate_internal.dependent_obstacles(columns) AS o),
             format('cannot create again what depends on columns of %s', names),
             text 'Nothing was changed by this statement. Remove the obstacles, then run it again.');
         EXIT WHEN attempt = 2;

@@ -17,12 +17,16 @@ RETURNS oid LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 AS $function$
     SELECT CASE WHEN count(*) FILTER (WHERE q.is_near) > 0 THEN min(q.oid) FILTER (WHERE q.is_near) WHEN count(*) = 1 THEN min(q.oid) END
-    FROM (SELECT s.oid, s.relnamespace = c.relnamespace OR m[1] IS NOT NULL AS is_near
+    FROM (SELECT s.oid, s.relnamespace = c.relnamespace OR m.schema IS NOT NULL AS is_near
           FROM pg_attrdef AS f
           JOIN pg_class AS c ON c.oid = f.adrelid
-          CROSS JOIN LATERAL regexp_matches(pg_get_expr(f.adbin, f.adrelid), E'^nextval\\(\\(''(?:([a-z_][a-z0-9_$]*|"[^"'']+")[.])?([a-z_][a-z0-9_$]*|"[^"'']+")''::text\\)::regclass\\)$') AS m
-          JOIN pg_class AS s ON s.relname = btrim(m[2], '"') AND s.relkind = 'S'
-          JOIN pg_namespace AS n ON n.oid = s.relnamespace AND n.nspname = coalesce(btrim(m[1], '"'), n.nspname)
+          CROSS JOIN LATERAL (
+              SELECT btrim(g.groups[1], '"') AS schema, btrim(g.groups[2], '"') AS name
+              FROM regexp_matches(pg_get_expr(f.adbin, f.adrelid),
+                       E'^nextval\\(\\(''(?:([a-z_][a-z0-9_$]*|"[^"'']+")[.])?'
+                       '([a-z_][a-z0-9_$]*|"[^"'']+")''::text\\)::regclass\\)$') AS g (groups)) AS m
+          JOIN pg_class AS s ON s.relname = m.name AND s.relkind = 'S'
+          JOIN pg_namespace AS n ON n.oid = s.relnamespace AND n.nspname = coalesce(m.schema, n.nspname)
           WHERE f.oid = default_oid) AS q
 $function$;
 
@@ -103,6 +107,29 @@ AS $function$
                                WHEN 'int8'::regtype THEN 9223372036854775807 END) AS t (highest)
 $function$;
 
+-- The columns that reference a column, the one of the narrowest type, and the last number that
+-- this one can hold in the direction of a sequence.
+CREATE FUNCTION snowflake_migrate_internal.referencing_columns(referenced_table oid, referenced_attribute smallint, is_ascending boolean)
+RETURNS TABLE (names text[], narrowest text, type_end bigint) LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT pg_catalog.array_agg(r.name ORDER BY r.name) AS names,
+           (pg_catalog.array_agg(r.name ORDER BY pg_catalog.abs(r.type_end::pg_catalog.numeric), r.name))[1] AS narrowest,
+           CASE WHEN is_ascending THEN pg_catalog.min(r.type_end) ELSE pg_catalog.max(r.type_end) END AS type_end
+    FROM (SELECT pg_catalog.format('%s.%I', k.conrelid::pg_catalog.regclass, ra.attname) AS name,
+                 snowflake_migrate_internal.type_end(snowflake_migrate_internal.base_type(ra.atttypid), is_ascending) AS type_end
+          FROM (SELECT DISTINCT d.objid AS foreign_key
+                FROM pg_catalog.pg_depend AS d
+                WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+                  AND d.refobjid = referenced_table AND d.refobjsubid = referenced_attribute
+                  AND d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid OFFSET 0) AS d
+          JOIN pg_catalog.pg_constraint AS k ON k.oid = d.foreign_key
+          CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(k.conkey), pg_catalog.unnest(k.confkey))
+              AS key (referencing, referenced)
+          JOIN pg_catalog.pg_attribute AS ra ON ra.attrelid = k.conrelid AND ra.attnum = key.referencing
+          WHERE k.contype = 'f'::"char" AND k.conparentid = 0::pg_catalog.oid
+            AND k.confrelid = referenced_table AND key.referenced = referenced_attribute) AS r;
+END;
+
 -- What the view below has, for functions.
 CREATE FUNCTION snowflake_migrate_internal.columns()
 RETURNS TABLE (
@@ -151,24 +178,7 @@ BEGIN ATOMIC
                    q.seqincrement > 0::bigint) AS type_end
         FROM pg_catalog.pg_sequence AS q WHERE q.seqrelid = source.sequence
     ) AS own
-    CROSS JOIN LATERAL (
-        SELECT pg_catalog.array_agg(r.name ORDER BY r.name) AS names,
-               (pg_catalog.array_agg(r.name ORDER BY pg_catalog.abs(r.type_end::pg_catalog.numeric), r.name))[1] AS narrowest,
-               CASE WHEN own.is_ascending THEN pg_catalog.min(r.type_end) ELSE pg_catalog.max(r.type_end) END AS type_end
-        FROM (SELECT pg_catalog.format('%s.%I', k.conrelid::pg_catalog.regclass, ra.attname) AS name,
-                     snowflake_migrate_internal.type_end(snowflake_migrate_internal.base_type(ra.atttypid), own.is_ascending) AS type_end
-              FROM (SELECT DISTINCT d.objid AS foreign_key
-                    FROM pg_catalog.pg_depend AS d
-                    WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
-                      AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
-                      AND d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid OFFSET 0) AS d
-              JOIN pg_catalog.pg_constraint AS k ON k.oid = d.foreign_key
-              CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(k.conkey), pg_catalog.unnest(k.confkey))
-                  AS key (referencing, referenced)
-              JOIN pg_catalog.pg_attribute AS ra ON ra.attrelid = k.conrelid AND ra.attnum = key.referencing
-              WHERE k.contype = 'f'::"char" AND k.conparentid = 0::pg_catalog.oid
-                AND k.confrelid = c.oid AND key.referenced = a.attnum) AS r
-    ) AS referencing
+    CROSS JOIN LATERAL snowflake_migrate_internal.referencing_columns(c.oid, a.attnum, own.is_ascending) AS referencing
     CROSS JOIN LATERAL (
         -- A sequence that began above zero and is below it now was restarted in the negative
         -- range, which ends at the numbers that it used first.
@@ -198,18 +208,26 @@ BEGIN ATOMIC
 END;
 
 CREATE VIEW snowflake_migrate.columns AS
-    SELECT schema_name, table_name, column_name, data_type, kind, sequence, last_value, last_possible, limited_by, percent_used, days_left, referenced_by
+    SELECT schema_name, table_name, column_name, data_type, kind, sequence, last_value, last_possible, limited_by, percent_used,
+           days_left, referenced_by
     FROM snowflake_migrate_internal.columns();
 COMMENT ON VIEW snowflake_migrate.columns IS 'Columns that take their values from a sequence, and how much of their numbers is used';
 COMMENT ON COLUMN snowflake_migrate.columns.schema_name IS 'Schema of the table';
-COMMENT ON COLUMN snowflake_migrate.columns.table_name IS 'Table name. Partitions and child tables that use their parent''s sequence are not listed separately';
+COMMENT ON COLUMN snowflake_migrate.columns.table_name
+    IS 'Table name. Partitions and child tables that use their parent''s sequence are not listed separately';
 COMMENT ON COLUMN snowflake_migrate.columns.column_name IS 'Column name';
 COMMENT ON COLUMN snowflake_migrate.columns.data_type IS 'Type of the column';
-COMMENT ON COLUMN snowflake_migrate.columns.kind IS 'serial, identity always, identity by default, or default: a sequence that the column does not own';
+COMMENT ON COLUMN snowflake_migrate.columns.kind
+    IS 'serial, identity always, identity by default, or default: a sequence that the column does not own';
 COMMENT ON COLUMN snowflake_migrate.columns.sequence IS 'Sequence that the column uses';
-COMMENT ON COLUMN snowflake_migrate.columns.last_value IS 'Last value of the sequence; NULL before the first one, or if the user may not read the sequence';
-COMMENT ON COLUMN snowflake_migrate.columns.last_possible IS 'Last number that the column''s type, the sequence and the columns that reference it can hold';
+COMMENT ON COLUMN snowflake_migrate.columns.last_value
+    IS 'Last value of the sequence; NULL before the first one, or if the user may not read the sequence';
+COMMENT ON COLUMN snowflake_migrate.columns.last_possible
+    IS 'Last number that the column''s type, the sequence and the columns that reference it can hold';
 COMMENT ON COLUMN snowflake_migrate.columns.limited_by IS 'Which of them that is';
-COMMENT ON COLUMN snowflake_migrate.columns.percent_used IS 'Percentage of the numbers up to last_possible that are used: from zero, from the start of a sequence that begins below it, or, after a restart in the negative range, from there';
-COMMENT ON COLUMN snowflake_migrate.columns.days_left IS 'Days until last_possible, at the rate of rows inserted since the statistics of the database were reset; NULL if they never were';
+COMMENT ON COLUMN snowflake_migrate.columns.percent_used
+    IS 'Percentage of the numbers up to last_possible that are used: from zero, from the start of a sequence that begins below it, '
+       'or, after a restart in the negative range, from there';
+COMMENT ON COLUMN snowflake_migrate.columns.days_left
+    IS 'Days until last_possible, at the rate of rows inserted since the statistics of the database were reset; NULL if they never were';
 COMMENT ON COLUMN snowflake_migrate.columns.referenced_by IS 'Columns that reference the column';

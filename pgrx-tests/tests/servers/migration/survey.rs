@@ -1,7 +1,7 @@
 //! What a database has to migrate: columns with sequences, in linear time; a survey
 //! of all of them, for every role; and references without a foreign key.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::Cluster;
 use snowflake_tests::query::{number, value};
@@ -416,6 +416,54 @@ fn distributed_tables_are_named_and_not_watched() -> Result<()> {
     let not_watched = "SELECT count(*) FROM snowflake_audit_tables() WHERE finding = 'not watched'";
     assert_eq!(value(client, not_watched)?, "0");
     Ok(())
+}
+
+/// TimescaleDB keeps the length of its chunks in a table that is a member of it. One that is
+/// not says nothing, and chunks of a day are none of a plan's business.
+#[test]
+fn chunks_of_a_hypertable_are_to_be_long_enough() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE TABLE metered (id bigserial PRIMARY KEY);
+         CREATE SCHEMA _timescaledb_catalog;
+         CREATE TABLE _timescaledb_catalog.hypertable (id int, schema_name name, table_name name);
+         CREATE TABLE _timescaledb_catalog.dimension (id int, hypertable_id int, column_name name, interval_length bigint);
+         INSERT INTO _timescaledb_catalog.hypertable VALUES (7, 'public', 'metered');
+         INSERT INTO _timescaledb_catalog.dimension VALUES (8, 7, 'id', 100000)",
+    )?;
+    let obstacles =
+        "SELECT concat_ws(' ', cardinality(window_obstacles), cardinality(online_obstacles), window_obstacles[1])
+                     FROM snowflake_migrate.survey() WHERE table_name = 'metered'::regclass";
+    assert_eq!(value(client, obstacles)?, "0 0");
+    client.batch_execute(
+        "SET allow_system_table_mods = on;
+         INSERT INTO pg_extension SELECT 4711, 'timescaledb', extowner, 'public'::regnamespace, false, '2' FROM pg_extension LIMIT 1;
+         RESET allow_system_table_mods;
+         ALTER EXTENSION timescaledb ADD TABLE _timescaledb_catalog.hypertable;
+         ALTER EXTENSION timescaledb ADD TABLE _timescaledb_catalog.dimension",
+    )?;
+    let found = value(client, obstacles)?;
+    let remedy = found
+        .strip_prefix("1 1 metered is a hypertable by id, with 100000 numbers in a chunk: new rows would make chunks without end. ")
+        .and_then(|rest| rest.strip_prefix("Before the migration, give it chunks of a day: SELECT public.set_chunk_time_interval('metered', "))
+        .and_then(|rest| rest.strip_suffix(")."));
+    let interval = remedy.with_context(|| found.clone())?;
+    assert_eq!(interval.parse::<i64>()? >> 22, 86_400_000);
+    refused(
+        client,
+        "SELECT FROM snowflake_migrate.plan('metered')",
+        "55000",
+    )?;
+    client.batch_execute("SELECT FROM snowflake_migrate.plan('metered', keep_sequence => true)")?;
+    client.batch_execute(&format!(
+        "UPDATE _timescaledb_catalog.dimension SET interval_length = {interval}"
+    ))?;
+    assert_eq!(value(client, obstacles)?, "0 0");
+    client
+        .batch_execute("SELECT FROM snowflake_migrate.plan('metered')")
+        .map_err(Into::into)
 }
 
 /// A function of an index that finds another one by the search path: the table's owner
