@@ -239,6 +239,7 @@ BEGIN
         RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.distributed_obstacles(keys, keep_sequence) AS o;
     END IF;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.role_obstacles(keys) AS o WHERE NOT keep_sequence;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.hypertable_obstacles(keys) AS o WHERE NOT keep_sequence;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.sequence_obstacles(keys) AS o WHERE keep_sequence;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.foreign_key_obstacles(keys, search_path) AS o;
     found := ARRAY(

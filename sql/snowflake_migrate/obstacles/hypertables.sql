@@ -15,7 +15,7 @@ BEGIN
     FROM pg_extension AS e
     JOIN pg_namespace AS a ON a.oid = e.extnamespace
     JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e' AND d.classid = 'pg_class'::regclass
-    JOIN pg_class AS c ON c.oid = d.objid AND c.relkind = 'r' AND c.relname IN ('hypertable', 'dimension')
+    JOIN pg_class AS c ON c.oid = d.objid AND c.relkind = 'r' AND NOT c.relrowsecurity AND c.relname IN ('hypertable', 'dimension')
     JOIN pg_namespace AS n ON n.oid = c.relnamespace AND n.nspname = '_timescaledb_catalog'
     JOIN pg_attribute AS t ON t.attrelid = c.oid AND NOT t.attisdropped
      AND (t.attname, t.atttypid) IN (('schema_name', 'name'::regtype), ('table_name', 'name'::regtype), ('id', 'int4'::regtype),

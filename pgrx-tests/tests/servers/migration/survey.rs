@@ -439,15 +439,15 @@ fn chunks_of_a_hypertable_are_to_be_long_enough() -> Result<()> {
     assert_eq!(value(client, obstacles)?, "0 0");
     client.batch_execute(
         "SET allow_system_table_mods = on;
-         INSERT INTO pg_extension SELECT 4711, 'timescaledb', extowner, 'public'::regnamespace, false, '2' FROM pg_extension LIMIT 1;
+         INSERT INTO pg_extension SELECT 4000000000, 'timescaledb', extowner, 'public'::regnamespace, false, '2' FROM pg_extension LIMIT 1;
          RESET allow_system_table_mods;
          ALTER EXTENSION timescaledb ADD TABLE _timescaledb_catalog.hypertable;
          ALTER EXTENSION timescaledb ADD TABLE _timescaledb_catalog.dimension",
     )?;
     let found = value(client, obstacles)?;
     let remedy = found
-        .strip_prefix("1 1 metered is a hypertable by id, with 100000 numbers in a chunk: new rows would make chunks without end. ")
-        .and_then(|rest| rest.strip_prefix("Before the migration, give it chunks of a day: SELECT public.set_chunk_time_interval('metered', "))
+        .strip_prefix("1 0 public.metered is a hypertable by id, with 100000 numbers in a chunk: new rows would make chunks without end. ")
+        .and_then(|rest| rest.strip_prefix("Before the migration, give it chunks of a day: SELECT public.set_chunk_time_interval('public.metered', "))
         .and_then(|rest| rest.strip_suffix(")."));
     let interval = remedy.with_context(|| found.clone())?;
     assert_eq!(interval.parse::<i64>()? >> 22, 86_400_000);
