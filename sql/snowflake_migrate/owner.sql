@@ -12,8 +12,9 @@ CREATE FUNCTION snowflake_migrate_internal.pin_schemas(schemas oid[]) RETURNS vo
 -- Runs one query with the rights of a table's owner, which the caller must have; the
 -- first row as an array. The owner's code finds names by the search path, if one is
 -- given. The query names no table of another role but `other`.
-CREATE FUNCTION snowflake_migrate_internal.query(relation regclass, query text, search_path text DEFAULT NULL, other regclass DEFAULT NULL) RETURNS text[]
-    STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_query_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.query(
+    relation regclass, query text, search_path text DEFAULT NULL, other regclass DEFAULT NULL
+) RETURNS text[] STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_query_wrapper';
 
 -- A step of snowflake_migrate.plan: alters a table with the rights of its owner,
 -- which the caller must have.

@@ -35,7 +35,8 @@ $function$;
 
 -- Fails if there are obstacles.
 CREATE FUNCTION snowflake_migrate_internal.require_possible(
-    keys snowflake_migrate_internal.key[], online boolean, search_path text, keep_sequence boolean, findings snowflake_migrate_internal.finding[]
+    keys snowflake_migrate_internal.key[], online boolean, search_path text, keep_sequence boolean,
+    findings snowflake_migrate_internal.finding[]
 ) RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -69,7 +70,8 @@ AS $function$
             format('records the sequence of %s.%I', k.target, k.column_name), text 'for snowflake_migrate.revert()',
             ARRAY[snowflake_migrate_internal.command(text 'record', k.target, columns => ARRAY[k.column_name])])
         FROM key AS k
-        WHERE NOT snowflake_internal.has_ids(k.target, k.column_name) AND NOT snowflake_migrate_internal.is_recorded(k.target, k.column_name)
+        WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
+          AND NOT snowflake_migrate_internal.is_recorded(k.target, k.column_name)
       UNION ALL
         SELECT true, k.place, snowflake_migrate_internal.step(text 'boundary', k.target, text 'ACCESS EXCLUSIVE',
             format('sets the boundary of %s.%I', k.target, k.column_name),
@@ -85,8 +87,9 @@ AS $function$
 $function$;
 
 -- The steps for keys(), all of which the caller migrates.
-CREATE FUNCTION snowflake_migrate_internal.steps(keys snowflake_migrate_internal.key[], online boolean, search_path text, keep_sequence boolean)
-RETURNS SETOF snowflake_migrate_internal.step LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_migrate_internal.steps(
+    keys snowflake_migrate_internal.key[], online boolean, search_path text, keep_sequence boolean
+) RETURNS SETOF snowflake_migrate_internal.step LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -113,7 +116,8 @@ BEGIN
             SELECT s.number, s.kind, s.relation, s.lock_level, s.rewrites, s.in_transaction, s.what,
                    s.note || CASE s.kind WHEN 'shadow' THEN snowflake_migrate_internal.finding_notes(findings, text 'shadow', s.relation)
                                          WHEN 'swap' THEN snowflake_migrate_internal.finding_notes(findings, text 'type', NULL)
-                                                          || snowflake_migrate_internal.finding_notes(findings, text 'default', NULL) ELSE '' END,
+                                                          || snowflake_migrate_internal.finding_notes(findings, text 'default', NULL)
+                                         ELSE '' END,
                    s.commands, s.keys
             FROM snowflake_migrate_internal.online_steps(keys, keep_sequence) AS s;
         RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.former_steps(keys) AS s WHERE NOT keep_sequence;
@@ -155,7 +159,8 @@ BEGIN
         keys := snowflake_migrate_internal.unfinished(keys);
     END IF;
     RETURN QUERY
-        SELECT (row_number() OVER ())::integer, s.kind, s.relation, s.lock_level, s.rewrites, s.in_transaction, s.what, s.note, s.commands, s.keys
+        SELECT (row_number() OVER ())::integer, s.kind, s.relation, s.lock_level, s.rewrites, s.in_transaction, s.what, s.note,
+               s.commands, s.keys
         FROM snowflake_migrate_internal.steps(keys, coalesce(online, false), search_path, coalesce(keep_sequence, false)) AS s;
 END
 $function$;

@@ -43,7 +43,8 @@ COMMENT ON COLUMN snowflake_migrate_internal.restore.remembered_at IS 'As in sno
 COMMENT ON COLUMN snowflake_migrate_internal.restore.reverted_at IS 'As in snowflake_migrate_internal.origins';
 
 -- The trigger of snowflake_migrate_internal.restore: applies a row of a restored dump.
-CREATE FUNCTION snowflake_migrate_internal.restore_row() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_restore_row_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.restore_row() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_restore_row_wrapper';
 
 CREATE TRIGGER restore_row BEFORE INSERT ON snowflake_migrate_internal.restore
     FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.restore_row();

@@ -3,195 +3,6 @@
 -- The recorded texts may have been written by the table's owner. So they are run
 -- with the owner's rights, whichever role reverts: see src/migrate/owner.rs.
 
--- The options of a sequence in the syntax of CREATE SEQUENCE. Bounds that equal
--- those of a small type were defaults, and a widened column allows wider ones.
-CREATE FUNCTION snowflake_migrate_internal.sequence_options(options jsonb)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    -- Converted to numbers, because any other text would become part of the statement.
-    SELECT format('START WITH %s INCREMENT BY %s %s %s CACHE %s %s', (options ->> 'start')::bigint, (options ->> 'increment')::bigint,
-        -- An ascending sequence begins at 1 by default.
-        CASE WHEN (options ->> 'increment')::bigint < 0 AND (options ->> 'type', options ->> 'minimum') IN (('smallint', '-32768'), ('integer', '-2147483648'))
-             THEN 'NO MINVALUE' ELSE 'MINVALUE ' || (options ->> 'minimum')::bigint END,
-        CASE WHEN (options ->> 'type', options ->> 'maximum') IN (('smallint', '32767'), ('integer', '2147483647'))
-             THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || (options ->> 'maximum')::bigint END,
-        (options ->> 'cache')::bigint, CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
-$function$;
-
--- The statements that give a new sequence the privileges and the comment of the old
--- one. They replace privileges that come from ALTER DEFAULT PRIVILEGES: those of the
--- new sequence, or, while there is none, those that it will have.
-CREATE FUNCTION snowflake_migrate_internal.sequence_property_statements(quoted_name text, origin snowflake_migrate_internal.origins, sequence regclass)
-RETURNS text[] LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    statements text[];
-    acl_entry record;
-BEGIN
-    statements := ARRAY(
-        SELECT DISTINCT format('REVOKE ALL ON SEQUENCE %s FROM %s', quoted_name,
-                               CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-        FROM (SELECT c.relowner AS owner, c.relacl AS acl FROM pg_class AS c WHERE c.oid = sequence
-            UNION ALL
-              SELECT t.relowner, f.defaclacl FROM pg_class AS t
-              JOIN pg_default_acl AS f ON f.defaclrole = t.relowner AND f.defaclobjtype = 'S' AND f.defaclnamespace IN (0, t.relnamespace)
-              WHERE sequence IS NULL AND t.oid = origin.target) AS c
-        CROSS JOIN LATERAL aclexplode(c.acl) AS a
-        WHERE a.grantee <> c.owner);
-    FOR acl_entry IN
-        SELECT p ->> 'grantee' AS grantee, p ->> 'privilege' AS privilege, (p ->> 'grantable')::boolean AS grantable
-        FROM jsonb_array_elements(origin.sequence_privileges) AS p
-        -- A role may have been dropped, or may not exist on this server.
-        WHERE p ->> 'grantee' IS NULL OR to_regrole(quote_ident(p ->> 'grantee')) IS NOT NULL
-    LOOP
-        IF acl_entry.privilege IS NULL OR acl_entry.privilege NOT IN ('SELECT', 'UPDATE', 'USAGE') THEN
-            PERFORM snowflake_internal.refuse('22023', format('invalid privilege of a sequence: "%s"', acl_entry.privilege));
-        END IF;
-        statements := statements || format('GRANT %s ON SEQUENCE %s TO %s%s', acl_entry.privilege, quoted_name,
-            coalesce(quote_ident(acl_entry.grantee), 'PUBLIC'), CASE WHEN acl_entry.grantable THEN ' WITH GRANT OPTION' ELSE '' END);
-    END LOOP;
-    IF origin.sequence_comment IS NOT NULL THEN
-        statements := statements || format('COMMENT ON SEQUENCE %s IS %L', quoted_name, origin.sequence_comment);
-    END IF;
-    RETURN statements;
-END
-$function$;
-
-CREATE FUNCTION snowflake_migrate_internal.restore_sequence_properties(sequence regclass, origin snowflake_migrate_internal.origins)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    statement text;
-BEGIN
-    FOREACH statement IN ARRAY snowflake_migrate_internal.sequence_property_statements(
-        snowflake_migrate_internal.name_of(sequence), origin, sequence) LOOP
-        PERFORM snowflake_internal.run(origin.target, statement);
-    END LOOP;
-END
-$function$;
-
--- The name of the sequence of an identity column: in the schema that the table is in now.
-CREATE FUNCTION snowflake_migrate_internal.identity_sequence_name(origin snowflake_migrate_internal.origins)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('%I.%I', n.nspname, origin.sequence_name)
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target
-$function$;
-
--- The statements that make the column an identity column again.
-CREATE FUNCTION snowflake_migrate_internal.identity_statements(origin snowflake_migrate_internal.origins)
-RETURNS text[] LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT ARRAY[
-        format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', snowflake_migrate_internal.name_of(origin.target), origin.column_name),
-        format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)',
-               snowflake_migrate_internal.name_of(origin.target), origin.column_name,
-               CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
-               snowflake_migrate_internal.identity_sequence_name(origin),
-               snowflake_migrate_internal.sequence_options(origin.sequence_options))]
-$function$;
-
--- Makes the column an identity column again.
-CREATE FUNCTION snowflake_migrate_internal.restore_identity(origin snowflake_migrate_internal.origins)
-RETURNS regclass LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    statement text;
-    sequence regclass;
-BEGIN
-    FOREACH statement IN ARRAY snowflake_migrate_internal.identity_statements(origin) LOOP
-        PERFORM snowflake_internal.run(origin.target, statement);
-    END LOOP;
-    sequence := snowflake_migrate_internal.owned_sequence(origin.target, origin.column_name);
-    PERFORM snowflake_migrate_internal.restore_sequence_properties(sequence, origin);
-    RETURN sequence;
-END
-$function$;
-
--- Finds a sequence by its recorded name.
-CREATE FUNCTION snowflake_migrate_internal.sequence_by_name(sequence_schema name, sequence_name name)
-RETURNS regclass LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT c.oid::regclass
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname = sequence_schema AND c.relname = sequence_name AND c.relkind = 'S'
-$function$;
-
--- Creates the sequence of a serial column again if it has been dropped.
-CREATE FUNCTION snowflake_migrate_internal.restore_sequence(origin snowflake_migrate_internal.origins)
-RETURNS regclass LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    quoted_name CONSTANT text := format('%I.%I', origin.sequence_schema, origin.sequence_name);
-    type CONSTANT text := origin.sequence_options ->> 'type';
-    sequence regclass;
-BEGIN
-    IF type IS NULL OR type NOT IN ('smallint', 'integer', 'bigint') THEN
-        PERFORM snowflake_internal.refuse('22023', format('invalid type of a sequence: "%s"', type));
-    END IF;
-    PERFORM snowflake_internal.run(origin.target, format('CREATE SEQUENCE %s AS %s %s', quoted_name, type,
-        snowflake_migrate_internal.sequence_options(origin.sequence_options)));
-    IF origin.kind = 'serial' THEN
-        PERFORM snowflake_internal.run(origin.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', quoted_name,
-            snowflake_migrate_internal.name_of(origin.target), origin.column_name));
-    END IF;
-    sequence := snowflake_migrate_internal.sequence_by_name(origin.sequence_schema, origin.sequence_name);
-    PERFORM snowflake_migrate_internal.restore_sequence_properties(sequence, origin);
-    RETURN sequence;
-END
-$function$;
-
--- Restores the default of the column. The sequence of a serial column may have
--- been renamed.
-CREATE FUNCTION snowflake_migrate_internal.restore_default(origin snowflake_migrate_internal.origins, sequence regclass)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
-AS $function$
-DECLARE
-    quoted_name CONSTANT text := snowflake_migrate_internal.name_of(origin.target);
-    original_nextval CONSTANT text := CASE WHEN origin.sequence_name IS NOT NULL
-        THEN format('nextval(%L::regclass)', format('%I.%I', origin.sequence_schema, origin.sequence_name)) END;
-BEGIN
-    PERFORM snowflake_internal.run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I %s', quoted_name, origin.column_name,
-        CASE WHEN origin.default_expression IS NULL THEN 'DROP DEFAULT'
-             WHEN origin.default_expression = original_nextval AND sequence IS NOT NULL
-             THEN format('SET DEFAULT nextval(%L::regclass)', snowflake_migrate_internal.name_of(sequence))
-             ELSE 'SET DEFAULT ' || origin.default_expression END));
-END
-$function$;
-
--- Restores the defaults of partitions and child tables that differed from their
--- parent's. They are set with the rights of the parent's owner, who recorded
--- them, not with those of a child's owner.
-CREATE FUNCTION snowflake_migrate_internal.restore_children(origin snowflake_migrate_internal.origins)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    child record;
-BEGIN
-    FOR child IN
-        SELECT f.relation, d ->> 'default' AS expression
-        FROM jsonb_array_elements(origin.child_defaults) AS d
-        JOIN snowflake_migrate_internal.table_tree(origin.target, origin.column_name) AS f ON true
-        JOIN pg_class AS c ON c.oid = f.relation AND c.relname = d ->> 'name'
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace AND n.nspname = d ->> 'schema'
-    LOOP
-        PERFORM snowflake_internal.run(origin.target,
-            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', snowflake_migrate_internal.name_of(child.relation),
-                   origin.column_name, coalesce('SET DEFAULT ' || child.expression, 'DROP DEFAULT')));
-    END LOOP;
-END
-$function$;
-
 -- The last of the old IDs that a sequence could have issued, as the tables without
 -- an index that leads with the column had it before they were locked.
 CREATE TYPE snowflake_migrate_internal.scanned_ids AS (
@@ -239,10 +50,12 @@ BEGIN
     ELSIF NOT FOUND THEN
         is_ascending := (options ->> 'increment')::bigint > 0;
         -- Those of sequence_options().
-        minimum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'minimum') NOT IN (('smallint', '-32768'), ('integer', '-2147483648'))
-                                THEN (options ->> 'minimum')::bigint ELSE -9223372036854775808 END;
-        maximum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'maximum') NOT IN (('smallint', '32767'), ('integer', '2147483647'))
-                                THEN (options ->> 'maximum')::bigint ELSE 9223372036854775807 END;
+        minimum := CASE WHEN origin.kind NOT LIKE 'identity %'
+                             OR (options ->> 'type', options ->> 'minimum') NOT IN (('smallint', '-32768'), ('integer', '-2147483648'))
+                        THEN (options ->> 'minimum')::bigint ELSE -9223372036854775808 END;
+        maximum := CASE WHEN origin.kind NOT LIKE 'identity %'
+                             OR (options ->> 'type', options ->> 'maximum') NOT IN (('smallint', '32767'), ('integer', '2147483647'))
+                        THEN (options ->> 'maximum')::bigint ELSE 9223372036854775807 END;
     END IF;
     RETURN (origin.first_id_ever, is_ascending, minimum, maximum,
             snowflake_migrate_internal.extreme_id(target, column_name, CASE WHEN is_ascending THEN 'max' ELSE 'min' END,
@@ -278,7 +91,8 @@ $function$;
 -- issue odd numbers and another one even numbers. A sequence of another role is
 -- only advanced, from its present value.
 CREATE FUNCTION snowflake_migrate_internal.resume_sequence(
-    sequence regclass, is_new boolean, origin snowflake_migrate_internal.origins, scanned snowflake_migrate_internal.scanned_ids, search_path text
+    sequence regclass, is_new boolean, origin snowflake_migrate_internal.origins, scanned snowflake_migrate_internal.scanned_ids,
+    search_path text
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -332,6 +146,60 @@ BEGIN
 END
 $function$;
 
+-- Locks a table whose sequence has to resume after its IDs, with its child tables.
+CREATE FUNCTION snowflake_migrate_internal.lock_to_revert(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    PERFORM snowflake_internal.lock_table(target, text 'ACCESS EXCLUSIVE');
+    PERFORM snowflake_internal.lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
+    FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+    WHERE f.relation <> target;
+EXCEPTION WHEN lock_not_available THEN
+    PERFORM snowflake_migrate_internal.lock_timed_out(
+        ARRAY(SELECT f.relation FROM snowflake_migrate_internal.table_tree(target, column_name) AS f), text 'ACCESS EXCLUSIVE');
+END
+$function$;
+
+-- Fails, because no migration of the column is recorded.
+CREATE FUNCTION snowflake_migrate_internal.refuse_unrecorded(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF snowflake_internal.set_boundary_of(target, column_name) IS NOT NULL AND snowflake_internal.has_ids(target, column_name) THEN
+        PERFORM snowflake_internal.refuse('55000',
+            format('the former sequence of column "%s" of %s is not known any more', column_name, target),
+            detail => 'The column was migrated, and then the extension snowflake_migrate was dropped, and its records with it.',
+            hint => 'Set the default of the column yourself.');
+    END IF;
+    PERFORM snowflake_internal.refuse('55000', format('no migration of column "%s" of %s is recorded', column_name, target),
+        hint => 'Only a migration by snowflake_migrate.run() or its plan can be reverted. '
+                'If the column has been renamed since, rename it back first. Otherwise set its default yourself.');
+END
+$function$;
+
+-- Keeps the names of the schemas that the statements are written with: what statements name
+-- stays what it is.
+CREATE FUNCTION snowflake_migrate_internal.pin_to_revert(origin snowflake_migrate_internal.origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    sequence_schema CONSTANT regnamespace := to_regnamespace(quote_ident(origin.sequence_schema));
+BEGIN
+    PERFORM snowflake_migrate_internal.pin_schemas(ARRAY[
+        (SELECT c.relnamespace FROM pg_class AS c WHERE c.oid = origin.target), sequence_schema::oid,
+        (SELECT p.pronamespace FROM pg_proc AS p WHERE p.oid = snowflake_migrate_internal.nextval_function())]);
+    IF to_regnamespace(quote_ident(origin.sequence_schema)) IS DISTINCT FROM sequence_schema THEN
+        PERFORM snowflake_internal.refuse('40001', format('schema "%s" was renamed at the same time', origin.sequence_schema),
+            hint => 'Revert the column again.');
+    END IF;
+END
+$function$;
+
 -- Reverts a column. The public procedure has no SET clause, and calls this.
 CREATE FUNCTION snowflake_migrate_internal.revert(target regclass, column_name name, search_path text)
 RETURNS void LANGUAGE plpgsql
@@ -341,8 +209,7 @@ DECLARE
     key_column name;
     origin snowflake_migrate_internal.origins;
     sequence regclass;
-    sequence_schema regnamespace;
-    is_new boolean := false;
+    is_new boolean;
     has_shadows boolean;
     -- The keys of an unfinished online migration, which is cancelled as a whole.
     keys snowflake_migrate_internal.key[];
@@ -364,66 +231,22 @@ BEGIN
       AND NOT snowflake_internal.has_ids(k.target, k.column_name);
     scanned := snowflake_migrate_internal.scan_old_ids(target, key_column, search_path);
     former_timeout := snowflake_migrate_internal.limit_locks();
-    BEGIN
-        PERFORM snowflake_internal.lock_table(target, text 'ACCESS EXCLUSIVE');
-        -- Child tables are locked too, because the sequence has to resume after their IDs.
-        PERFORM snowflake_internal.lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
-        FROM snowflake_migrate_internal.table_tree(target, key_column) AS f
-        JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
-        WHERE f.relation <> target;
-    EXCEPTION WHEN lock_not_available THEN
-        PERFORM snowflake_migrate_internal.lock_timed_out(
-            ARRAY(SELECT f.relation FROM snowflake_migrate_internal.table_tree(target, key_column) AS f), text 'ACCESS EXCLUSIVE');
-    END;
+    PERFORM snowflake_migrate_internal.lock_to_revert(target, key_column);
     origin := snowflake_migrate_internal.origin(target, key_column);
     IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
         EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
         RAISE NOTICE 'the online migration of % is cancelled: nothing is left of it', snowflake_migrate_internal.key_names(keys);
         RETURN;
     ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
-        IF snowflake_internal.set_boundary_of(target, key_column) IS NOT NULL AND snowflake_internal.has_ids(target, key_column) THEN
-            PERFORM snowflake_internal.refuse('55000', format('the former sequence of column "%s" of %s is not known any more', key_column, target),
-                detail => 'The column was migrated, and then the extension snowflake_migrate was dropped, and its records with it.',
-                hint => 'Set the default of the column yourself.');
-        END IF;
-        PERFORM snowflake_internal.refuse('55000', format('no migration of column "%s" of %s is recorded', key_column, target),
-            hint => 'Only a migration by snowflake_migrate.run() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.');
+        PERFORM snowflake_migrate_internal.refuse_unrecorded(target, key_column);
     END IF;
-
-    -- What statements name stays what it is.
-    sequence_schema := to_regnamespace(quote_ident(origin.sequence_schema));
-    PERFORM snowflake_migrate_internal.pin_schemas(ARRAY[
-        (SELECT c.relnamespace FROM pg_class AS c WHERE c.oid = target), sequence_schema::oid,
-        (SELECT p.pronamespace FROM pg_proc AS p WHERE p.oid = snowflake_migrate_internal.nextval_function())]);
-    IF to_regnamespace(quote_ident(origin.sequence_schema)) IS DISTINCT FROM sequence_schema THEN
-        PERFORM snowflake_internal.refuse('40001', format('schema "%s" was renamed at the same time', origin.sequence_schema),
-            hint => 'Revert the column again.');
-    END IF;
+    PERFORM snowflake_migrate_internal.pin_to_revert(origin);
     IF has_shadows AND NOT snowflake_internal.has_ids(target, key_column) THEN
         NULL;  -- Cancelled before the swap: only the shadow columns existed.
     ELSIF NOT snowflake_internal.has_ids(target, key_column) THEN
         RAISE NOTICE 'the default of column "%" of % is neither snowflake_nextval() nor snowflake_id(): it is kept', key_column, target;
     ELSE
-        IF origin.kind LIKE 'identity %' THEN
-            sequence := snowflake_migrate_internal.restore_identity(origin);
-            is_new := true;
-        ELSE
-            IF origin.sequence_name IS NOT NULL THEN
-                sequence := coalesce(snowflake_migrate_internal.sequence_by_name(origin.sequence_schema, origin.sequence_name),
-                    snowflake_migrate_internal.owned_sequence(target, key_column));
-                is_new := sequence IS NULL;
-                IF is_new THEN
-                    sequence := snowflake_migrate_internal.restore_sequence(origin);
-                ELSIF origin.kind = 'serial'
-                      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
-                                        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a')
-                THEN
-                    PERFORM snowflake_internal.run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
-                        snowflake_migrate_internal.name_of(sequence), snowflake_migrate_internal.name_of(target), key_column));
-                END IF;
-            END IF;
-            PERFORM snowflake_migrate_internal.restore_default(origin, sequence);
-        END IF;
+        SELECT r.sequence, r.is_new INTO sequence, is_new FROM snowflake_migrate_internal.restore_column(origin) AS r;
         PERFORM snowflake_migrate_internal.restore_children(origin);
         PERFORM snowflake_internal.run(f.target, 'DROP SEQUENCE ' || f.name)
         FROM snowflake_migrate_internal.former_sequences(ARRAY[(target, key_column)::snowflake_migrate_internal.key]) AS f;

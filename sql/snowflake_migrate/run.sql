@@ -45,6 +45,76 @@ BEGIN
 END
 $function$;
 
+-- Takes the locks that a plan needs at its beginning.
+CREATE FUNCTION snowflake_migrate_internal.lock_first(keys snowflake_migrate_internal.key[], keep_sequence boolean)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    PERFORM snowflake_migrate_internal.require_locks(keys);
+    IF NOT keep_sequence THEN
+        PERFORM snowflake_migrate_internal.lock_within_timeout(ARRAY(
+            SELECT r.relation FROM snowflake_migrate_internal.sequences_at_switch(keys) AS s
+            CROSS JOIN LATERAL (VALUES (s.target), (s.sequence)) AS r (relation)
+            WHERE s.fate <> 'kept'), text 'ACCESS EXCLUSIVE');
+    END IF;
+END
+$function$;
+
+-- Runs a step. A rewrite may change the states of triggers of foreign keys, so they are
+-- restored, with the caller's own rights: the table's owner may not.
+CREATE FUNCTION snowflake_migrate_internal.run_step(plan_step snowflake_migrate_internal.step, search_path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    states jsonb;
+BEGIN
+    IF plan_step.rewrites THEN
+        states := snowflake_migrate_internal.trigger_states(ARRAY(
+            WITH RECURSIVE tree (oid) AS (
+                SELECT plan_step.relation::oid
+              UNION
+                SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
+            )
+            SELECT tree.oid::regclass FROM tree));
+    END IF;
+    PERFORM snowflake_internal.run(plan_step.relation, snowflake_migrate_internal.statement_of(plan_step), search_path);
+    IF states IS NOT NULL THEN
+        PERFORM snowflake_migrate_internal.restore_trigger_states(states);
+    END IF;
+END
+$function$;
+
+-- What run() says at its end: what it has done, or that nothing was left to do.
+CREATE FUNCTION snowflake_migrate_internal.report_run(
+    keys snowflake_migrate_internal.key[], is_done boolean, was_switched boolean, keep_sequence boolean
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    former text;
+BEGIN
+    IF is_done AND keep_sequence THEN
+        RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, true);
+    ELSIF is_done THEN
+        IF NOT was_switched THEN
+            RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, false);
+        END IF;
+        RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);
+        FOR former IN SELECT f.name FROM snowflake_migrate_internal.former_sequences(keys) AS f LOOP
+            RAISE NOTICE 'sequence % is kept for sessions that wait for it: DROP SEQUENCE %, '
+                         'so that lastval() fails in those that have used it', former, former;
+        END LOOP;
+    ELSIF cardinality(keys) = 1 THEN
+        RAISE NOTICE 'nothing to do: % is already migrated', (keys[1]).target;
+    ELSE
+        RAISE NOTICE 'nothing to do: % are already migrated', (
+            SELECT string_agg(k.target::text, ', ' ORDER BY k.place) FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place));
+    END IF;
+END
+$function$;
+
 -- Runs the plan in one transaction.
 CREATE FUNCTION snowflake_migrate_internal.run_plan(keys snowflake_migrate_internal.key[], search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql
@@ -54,7 +124,6 @@ DECLARE
     former_timeout CONSTANT text := snowflake_migrate_internal.limit_locks();
     plan_step snowflake_migrate_internal.step;
     done integer := 0;
-    states jsonb;
     recompiles boolean := false;
     is_widened boolean := false;
     -- Then only the boundary may be left to set.
@@ -63,7 +132,6 @@ DECLARE
     locking regclass[];
     lock_mode text;
     detail text;
-    former text;
 BEGIN
     PERFORM snowflake_migrate_internal.exclude_others(keys);
     PERFORM snowflake_migrate_internal.pin(keys);
@@ -72,13 +140,7 @@ BEGIN
     BEGIN
         FOR plan_step IN SELECT s.* FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence) AS s LOOP
             IF done = 0 THEN
-                PERFORM snowflake_migrate_internal.require_locks(keys);
-                IF NOT keep_sequence THEN
-                    PERFORM snowflake_migrate_internal.lock_within_timeout(ARRAY(
-                        SELECT r.relation FROM snowflake_migrate_internal.sequences_at_switch(keys) AS s
-                        CROSS JOIN LATERAL (VALUES (s.target), (s.sequence)) AS r (relation)
-                        WHERE s.fate <> 'kept'), text 'ACCESS EXCLUSIVE');
-                END IF;
+                PERFORM snowflake_migrate_internal.lock_first(keys, keep_sequence);
             END IF;
             -- A session that waits for the sequence would find none (XX000).
             EXIT WHEN plan_step.kind = 'former' AND NOT was_switched;
@@ -88,26 +150,13 @@ BEGIN
             locking := CASE WHEN plan_step.relation IS NOT NULL THEN ARRAY[plan_step.relation]
                             ELSE ARRAY(SELECT d.target FROM unnest(snowflake_migrate_internal.dependent_columns(keys)) AS d)
                                  || snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.dependent_columns(keys)) END;
-            IF plan_step.kind = 'widen' THEN
+            IF plan_step.kind <> 'widen' THEN
+                PERFORM snowflake_migrate_internal.run_step(plan_step, search_path);
+            ELSIF NOT is_widened THEN
                 -- All groups at once: a transaction keeps the locks of each to its end anyway.
-                IF NOT is_widened THEN
-                    PERFORM snowflake_migrate_internal.widen(snowflake_migrate_internal.dependent_columns(keys),
-                                                             coalesce(search_path, current_setting('search_path')));
-                    is_widened := true;
-                END IF;
-            ELSE
-                IF plan_step.rewrites THEN
-                    states := snowflake_migrate_internal.trigger_states(ARRAY(
-                        WITH RECURSIVE tree (oid) AS (
-                            SELECT plan_step.relation::oid
-                          UNION
-                            SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
-                        )
-                        SELECT tree.oid::regclass FROM tree));
-                END IF;
-                PERFORM snowflake_internal.run(plan_step.relation, snowflake_migrate_internal.statement_of(plan_step), search_path);
-                -- With the caller's own rights: the table's owner may not.
-                PERFORM snowflake_migrate_internal.restore_trigger_states(states) WHERE plan_step.rewrites AND states IS NOT NULL;
+                PERFORM snowflake_migrate_internal.widen(snowflake_migrate_internal.dependent_columns(keys),
+                                                         coalesce(search_path, current_setting('search_path')));
+                is_widened := true;
             END IF;
             done := done + 1;
         END LOOP;
@@ -128,22 +177,6 @@ BEGIN
         PERFORM snowflake_migrate_internal.recompile(keys);
     END IF;
     EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
-    IF done > 0 AND keep_sequence THEN
-        RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, true);
-    ELSIF done > 0 THEN
-        IF NOT was_switched THEN
-            RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, false);
-        END IF;
-        RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);
-        FOR former IN SELECT f.name FROM snowflake_migrate_internal.former_sequences(keys) AS f LOOP
-            RAISE NOTICE 'sequence % is kept for sessions that wait for it: DROP SEQUENCE %, so that lastval() fails in those that have used it',
-                former, former;
-        END LOOP;
-    ELSIF cardinality(keys) = 1 THEN
-        RAISE NOTICE 'nothing to do: % is already migrated', (keys[1]).target;
-    ELSE
-        RAISE NOTICE 'nothing to do: % are already migrated', (
-            SELECT string_agg(k.target::text, ', ' ORDER BY k.place) FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place));
-    END IF;
+    PERFORM snowflake_migrate_internal.report_run(keys, done > 0, was_switched, keep_sequence);
 END
 $function$;

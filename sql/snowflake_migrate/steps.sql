@@ -35,12 +35,14 @@ CREATE TYPE snowflake_migrate_internal.step AS (
     what text, note text, commands snowflake_migrate_internal.command[], keys snowflake_migrate_internal.key[]
 );
 COMMENT ON TYPE snowflake_migrate_internal.step IS
-    'A step of a plan: with the rights of the owner of its relation, or those of several owners if that is NULL. Columns are only those of the commands that need them';
+    'A step of a plan: with the rights of the owner of its relation, or those of several owners if that is NULL. '
+    'Columns are only those of the commands that need them';
 
 -- A command, without what few have. Without settings, this and the next two functions
 -- become part of the queries that call them.
 CREATE FUNCTION snowflake_migrate_internal.command(
-    kind text, relation regclass, sql text DEFAULT NULL, columns name[] DEFAULT NULL, relations regclass[] DEFAULT NULL, role oid DEFAULT NULL
+    kind text, relation regclass, sql text DEFAULT NULL, columns name[] DEFAULT NULL,
+    relations regclass[] DEFAULT NULL, role oid DEFAULT NULL
 ) RETURNS snowflake_migrate_internal.command LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (kind, relation, sql, columns, relations, role)::snowflake_migrate_internal.command;
 
@@ -111,8 +113,10 @@ AS $function$
                 WHEN NOT b.has_lock THEN snowflake_migrate_internal.do_block(b.lines)
                 ELSE snowflake_migrate_internal.do_block(
                     b.lines || E'    EXECUTE pg_catalog.format(''SET LOCAL lock_timeout = %L''::pg_catalog.text, former_timeout);\n',
-                    E'DECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\n') END
-    FROM (SELECT CASE count(*) WHEN 1 THEN min(c.kind) END AS only_kind, min(c.sql) AS sql, min(k.call) AS call, bool_or(c.kind = 'lock') AS has_lock,
+                    E'DECLARE\n    former_timeout CONSTANT pg_catalog.text := '
+                    'pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\n') END
+    FROM (SELECT CASE count(*) WHEN 1 THEN min(c.kind) END AS only_kind, min(c.sql) AS sql, min(k.call) AS call,
+                 bool_or(c.kind = 'lock') AS has_lock,
                  string_agg(CASE WHEN c.kind = 'plain' THEN format(E'    %s;\n', c.sql) ELSE format(E'    PERFORM %s;\n', k.call) END,
                             '' ORDER BY c.place) AS lines
           FROM unnest(step.commands) WITH ORDINALITY AS c (kind, relation, sql, columns, relations, role, place)

@@ -40,16 +40,19 @@ BEGIN
     IF online AND EXISTS (SELECT FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow) THEN
         SELECT n.tables, n.rows, n.bytes, n.wal INTO tables, rows, space, wal
         FROM snowflake_migrate_internal.backfill_needs(keys) AS n;
-        SELECT count(*), coalesce(space, 0) + coalesce(sum(pg_relation_size(i.index)), 0), coalesce(wal, 0) + coalesce(sum(pg_relation_size(i.index)), 0)
+        SELECT count(*), coalesce(space, 0) + coalesce(sum(pg_relation_size(i.index)), 0),
+               coalesce(wal, 0) + coalesce(sum(pg_relation_size(i.index)), 0)
         INTO index_count, space, wal
         FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE NOT i.is_ready;
         what := CASE WHEN rows IS NULL THEN 'in all: the rows are copied, no estimate'
-                     ELSE format('in all: %s more disk, %s', pg_size_pretty(space), snowflake_migrate_internal.rough_time(rows / copy_rate)) END;
+                     ELSE format('in all: %s more disk, %s', pg_size_pretty(space),
+                                 snowflake_migrate_internal.rough_time(rows / copy_rate)) END;
         note := format('disk: up to %s more until the tables are vacuumed. WAL: about %s. Scans: %s, and two for each of %s. ',
                        pg_size_pretty(space), pg_size_pretty(wal), snowflake_migrate_internal.counted(validations, text 'validation'),
                        snowflake_migrate_internal.counted(index_count, text 'index build'))
                 || CASE WHEN rows IS NULL THEN 'Time: that of the scans'
-                        ELSE format('Time: %s at %s rows a second, with the indexes, measured with narrow rows on a 2-core machine; measure on a copy',
+                        ELSE format('Time: %s at %s rows a second, with the indexes, '
+                                    'measured with narrow rows on a 2-core machine; measure on a copy',
                                     snowflake_migrate_internal.counted(rows::bigint, text 'row'), to_char(copy_rate, 'FM999,999')) END;
         RETURN;
     END IF;
@@ -63,8 +66,8 @@ BEGIN
           JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r') AS t;
     IF tables = 0 THEN
         what := 'in all: no table is rewritten';
-        note := 'no additional disk space, and little WAL. The statements take milliseconds once they have their locks; ANALYZE, and the check of a key '
-                'that no index leads with, read the table';
+        note := 'no additional disk space, and little WAL. The statements take milliseconds once they have their locks; '
+                'ANALYZE, and the check of a key that no index leads with, read the table';
         RETURN;
     END IF;
     SELECT count(DISTINCT k.oid) INTO foreign_keys

@@ -12,7 +12,7 @@ DECLARE
     sequence regclass;
     issued bigint;
     recorded bigint;
-    answer text[];
+    issued_rows record;
 BEGIN
     FOR key IN
         SELECT t.table_oid AS target, c.name
@@ -27,12 +27,16 @@ BEGIN
         SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END INTO issued
         FROM snowflake_migrate_internal.sequence_state(sequence, key.target) AS s;
         CONTINUE WHEN issued IS NULL OR recorded IS NULL OR issued <= recorded;
-        answer := snowflake_internal.read_audited(key.target, format(
+        SELECT a.answer[1]::bigint AS count, a.answer[2]::bigint AS top INTO issued_rows
+        FROM snowflake_internal.read_audited(key.target, format(
             'SELECT count(*) AS count, max(d.id) AS top
-             FROM (SELECT audited.%1$I::bigint AS id FROM %2$s AS audited WHERE audited.%1$I > %3$L::bigint AND audited.%1$I <= %4$L::bigint) AS d',
-            key.name, snowflake_migrate_internal.name_of(key.target), recorded, least(issued, origin.first_id - 1)), caller_path);
-        IF answer[1]::bigint > 0 THEN
-            RETURN QUERY SELECT key.target, key.name, 'IDs from the former sequence since the migration', answer[1]::bigint, answer[2]::bigint;
+             FROM (SELECT audited.%1$I::bigint AS id FROM %2$s AS audited
+                   WHERE audited.%1$I > %3$L::bigint AND audited.%1$I <= %4$L::bigint) AS d',
+            key.name, snowflake_migrate_internal.name_of(key.target), recorded, least(issued, origin.first_id - 1)),
+            caller_path) AS a (answer);
+        IF issued_rows.count > 0 THEN
+            RETURN QUERY SELECT key.target, key.name, 'IDs from the former sequence since the migration',
+                                issued_rows.count, issued_rows.top;
         END IF;
     END LOOP;
 END
@@ -50,4 +54,5 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_migrate.audit(target regclass, column_name name) IS
-    'Finds IDs that former sequences have issued since their columns were migrated, of a table or of all that the caller owns; no rows if there are none';
+    'Finds IDs that former sequences have issued since their columns were migrated, of a table or of all that the caller owns; '
+    'no rows if there are none';

@@ -11,5 +11,6 @@ BEGIN
             pg_catalog.current_setting('search_path'::pg_catalog.text), keep_sequence) AS s (line);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_migrate.ddl(target regclass, column_name name, also regclass[], also_columns name[], online boolean, keep_sequence boolean) IS
+COMMENT ON FUNCTION snowflake_migrate.ddl(target regclass, column_name name, also regclass[], also_columns name[],
+    online boolean, keep_sequence boolean) IS
     'Returns all statements that the steps of snowflake_migrate.plan execute, as a script with comments for review';

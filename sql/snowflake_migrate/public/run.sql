@@ -11,5 +11,7 @@ BEGIN
         pg_catalog.current_setting('search_path'::pg_catalog.text), coalesce(keep_sequence, false));
 END
 $procedure$;
-COMMENT ON PROCEDURE snowflake_migrate.run(target regclass, column_name name, also regclass[], also_columns name[], keep_sequence boolean) IS
-    'Migrates a column, or several tables, to snowflake IDs in one transaction: runs the statements of snowflake_migrate.plan. With keep_sequence, only widens the columns';
+COMMENT ON PROCEDURE snowflake_migrate.run(target regclass, column_name name, also regclass[], also_columns name[],
+    keep_sequence boolean) IS
+    'Migrates a column, or several tables, to snowflake IDs in one transaction: runs the statements of snowflake_migrate.plan. '
+    'With keep_sequence, only widens the columns';

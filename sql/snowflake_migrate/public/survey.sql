@@ -1,3 +1,20 @@
+-- The keys of the survey: all columns with a sequence, of a schema or of the database.
+CREATE FUNCTION snowflake_migrate_internal.survey_keys(schema_name name)
+RETURNS snowflake_migrate_internal.key[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT ARRAY(
+        SELECT DISTINCT (c.oid, s.column_name)::snowflake_migrate_internal.key
+        FROM snowflake_migrate_internal.columns() AS s
+        JOIN pg_namespace AS n ON n.nspname = s.schema_name
+        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+        WHERE c.relkind IN ('r', 'p')
+          AND (survey_keys.schema_name IS NULL OR n.nspname = survey_keys.schema_name)
+          -- Nobody migrates the tables of an extension.
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+        ORDER BY 1)
+$function$;
+
 -- The obstacles of each of several keys: those that both kinds of plan have, or those of
 -- one. All keys are checked at once. An error is an obstacle of the key whose check
 -- raises it, which is found by dividing the keys.
@@ -26,6 +43,70 @@ BEGIN
 END
 $function$;
 
+-- The obstacles of each key to both ways, for the survey.
+CREATE FUNCTION snowflake_migrate_internal.survey_obstacles(
+    keys snowflake_migrate_internal.key[], found snowflake_migrate_internal.finding[], keep_sequence boolean
+) RETURNS TABLE (target regclass, column_name name, window_obstacles text[], online_obstacles text[]) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH checked (kind, place, target, column_name, obstacles) AS MATERIALIZED (
+        SELECT k.kind, k.place, o.*
+        FROM (VALUES ('common', 1), ('window', 3), ('online', 3)) AS k (kind, place)
+        CROSS JOIN LATERAL snowflake_migrate_internal.obstacles_of_each(keys, k.kind, keep_sequence) AS o
+      UNION ALL
+        SELECT 'finding', 2, b.target, b.column_name, snowflake_migrate_internal.obstacle_lines(b.obstacles)
+        FROM snowflake_migrate_internal.obstacles_by_key(keys, ARRAY(
+            SELECT o FROM snowflake_migrate_internal.finding_obstacles(found) AS o)) AS b
+    )
+    SELECT c.target, c.column_name,
+           coalesce(array_agg(o.text ORDER BY c.place, o.place) FILTER (WHERE c.kind <> 'online'), '{}'),
+           coalesce(array_agg(o.text ORDER BY c.place, o.place) FILTER (WHERE c.kind <> 'window'), '{}')
+    FROM checked AS c CROSS JOIN LATERAL unnest(c.obstacles) WITH ORDINALITY AS o (text, place)
+    GROUP BY c.target, c.column_name
+$function$;
+
+-- What the survey says of the columns that seem to hold the IDs of a key without a foreign key.
+CREATE FUNCTION snowflake_migrate_internal.unlinked_notes(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (target regclass, column_name name, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT u.target, u.target_column,
+           format('%s to hold these IDs without a foreign key: %s. '
+                  'Widen those that do: snowflake_migrate.unlinked() has the statements.',
+                  CASE cardinality(u.names) WHEN 1 THEN '1 column seems'
+                       ELSE to_char(cardinality(u.names), 'FM999,999') || ' columns seem' END,
+                  snowflake_migrate_internal.some_names(u.names))
+    FROM (SELECT u.target, u.target_column,
+                 array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname) AS names
+          FROM snowflake_migrate_internal.unlinked_columns(keys) AS u
+          GROUP BY u.target, u.target_column) AS u
+$function$;
+
+-- The keys of the survey, with the columns that hold their IDs, in order.
+CREATE FUNCTION snowflake_migrate_internal.survey_columns(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (
+    relation regclass, attname name, data_type text, percent_used numeric, limited_by text, is_wide boolean,
+    is_narrow boolean, linked snowflake_migrate_internal.key[], narrow snowflake_migrate_internal.key[]
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
+           c.oid::regclass, s.column_name, s.data_type, s.percent_used, s.limited_by, w.relation IS NULL,
+           coalesce(l.is_narrow, false), l.linked, l.narrow
+    FROM snowflake_migrate_internal.columns() AS s
+    JOIN pg_namespace AS n ON n.nspname = s.schema_name
+    JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+    LEFT JOIN (SELECT r.target, r.column_name, bool_or(r.is_narrow) AS is_narrow,
+                      array_agg((r.relation, r.attname)::snowflake_migrate_internal.key) AS linked,
+                      array_agg((r.relation, r.attname)::snowflake_migrate_internal.key) FILTER (WHERE r.is_narrow) AS narrow
+               FROM snowflake_migrate_internal.columns_of_each(keys) AS r
+               GROUP BY r.target, r.column_name) AS l ON l.target = c.oid AND l.column_name = s.column_name
+    -- Of a wide column, the sequence may end as an integer.
+    LEFT JOIN snowflake_migrate_internal.narrow_sequences(keys) AS w ON w.relation = c.oid AND w.column_name = s.column_name
+    WHERE c.oid IN (SELECT k.target FROM unnest(keys) AS k)
+    ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
+$function$;
+
 -- An error at a column is a text in its row, because each check is in a
 -- subtransaction. The functions of the application are read once, for all
 -- columns together. Compiling a query over the catalog takes longer than running
@@ -39,67 +120,28 @@ RETURNS TABLE (
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
-    keys snowflake_migrate_internal.key[];
+    keys CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.survey_keys(schema_name);
     found snowflake_migrate_internal.finding[];
     finding_error text;
-    unlinked jsonb;
     key record;
-    checked jsonb;
-    place text;
-    common text[];
 BEGIN
-    keys := ARRAY(
-        SELECT DISTINCT (c.oid, s.column_name)::snowflake_migrate_internal.key
-        FROM snowflake_migrate_internal.columns() AS s
-        JOIN pg_namespace AS n ON n.nspname = s.schema_name
-        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-        WHERE c.relkind IN ('r', 'p')
-          AND (survey.schema_name IS NULL OR n.nspname = survey.schema_name)
-          -- Nobody migrates the tables of an extension.
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
-        ORDER BY 1);
     IF keys = '{}' THEN
         RETURN;
     END IF;
     BEGIN
-        found := ARRAY(SELECT f FROM snowflake_migrate_internal.findings(keys, true) AS f WHERE f.stage = ANY (snowflake_migrate_internal.stages(keep_sequence)));
+        found := ARRAY(SELECT f FROM snowflake_migrate_internal.findings(keys, true) AS f
+                       WHERE f.stage = ANY (snowflake_migrate_internal.stages(keep_sequence)));
     EXCEPTION WHEN OTHERS THEN
         finding_error := SQLERRM;
     END;
-    SELECT jsonb_object_agg(u.target::oid || ' ' || u.target_column, format('%s to hold these IDs without a foreign key: %s. Widen those that do: snowflake_migrate.unlinked() has the statements.',
-                                CASE cardinality(u.names) WHEN 1 THEN '1 column seems' ELSE to_char(cardinality(u.names), 'FM999,999') || ' columns seem' END,
-                                snowflake_migrate_internal.some_names(u.names)))
-    INTO unlinked
-    FROM (SELECT u.target, u.target_column, array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname) AS names
-          FROM snowflake_migrate_internal.unlinked_columns(keys) AS u
-          GROUP BY u.target, u.target_column) AS u;
-
-    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
-    FROM (SELECT k.kind, o.*
-          FROM unnest('{common,window,online}'::text[]) AS k (kind)
-          CROSS JOIN LATERAL snowflake_migrate_internal.obstacles_of_each(keys, k.kind, keep_sequence) AS o
-        UNION ALL
-          SELECT 'finding', b.target, b.column_name, snowflake_migrate_internal.obstacle_lines(b.obstacles)
-          FROM snowflake_migrate_internal.obstacles_by_key(keys, ARRAY(
-              SELECT o FROM snowflake_migrate_internal.finding_obstacles(found) AS o)) AS b) AS c
-    WHERE c.obstacles <> '{}';
-
     FOR key IN
-        SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
-               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used, s.limited_by,
-               coalesce(l.is_narrow, false) AS is_narrow, l.linked, l.narrow, w.relation IS NULL AS is_wide
-        FROM snowflake_migrate_internal.columns() AS s
-        JOIN pg_namespace AS n ON n.nspname = s.schema_name
-        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-        LEFT JOIN (SELECT r.target, r.column_name, bool_or(r.is_narrow) AS is_narrow,
-                          array_agg((r.relation, r.attname)::snowflake_migrate_internal.key) AS linked,
-                          array_agg((r.relation, r.attname)::snowflake_migrate_internal.key) FILTER (WHERE r.is_narrow) AS narrow
-                   FROM snowflake_migrate_internal.columns_of_each(keys) AS r
-                   GROUP BY r.target, r.column_name) AS l ON l.target = c.oid AND l.column_name = s.column_name
-        -- Of a wide column, the sequence may end as an integer.
-        LEFT JOIN snowflake_migrate_internal.narrow_sequences(keys) AS w ON w.relation = c.oid AND w.column_name = s.column_name
-        WHERE c.oid IN (SELECT k.target FROM unnest(keys) AS k)
-        ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
+        SELECT c.*, coalesce(o.window_obstacles, '{}') AS window_obstacles, coalesce(o.online_obstacles, '{}') AS online_obstacles, u.note
+        FROM snowflake_migrate_internal.survey_columns(keys)
+            WITH ORDINALITY AS c (relation, attname, data_type, percent_used, limited_by, is_wide, is_narrow, linked, narrow, place)
+        LEFT JOIN snowflake_migrate_internal.survey_obstacles(keys, found, keep_sequence) AS o
+            ON o.target = c.relation AND o.column_name = c.attname
+        LEFT JOIN snowflake_migrate_internal.unlinked_notes(keys) AS u ON u.target = c.relation AND u.column_name = c.attname
+        ORDER BY c.place
     LOOP
         table_name := key.relation;
         column_name := key.attname;
@@ -109,38 +151,31 @@ BEGIN
         row_estimate := NULL;
         tables_rewritten := NULL;
         bytes_rewritten := NULL;
-        window_obstacles := '{}';
-        online_obstacles := '{}';
         findings := '{}';
         BEGIN
-            SELECT sum(snowflake_migrate_internal.row_estimate(f.relation)) INTO row_estimate
-            FROM snowflake_migrate_internal.table_tree(key.relation, key.attname) AS f
-            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
+            row_estimate := (SELECT sum(snowflake_migrate_internal.row_estimate(f.relation))
+                             FROM snowflake_migrate_internal.table_tree(key.relation, key.attname) AS f
+                             JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r');
             -- A table with several of the columns is rewritten once.
             SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
             FROM (SELECT DISTINCT f.relation
                   FROM unnest(key.narrow) AS n
                   CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(n.target, n.column_name) AS f
                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r') AS t;
-            place := format(' %s %s', key.relation::oid, key.attname);
-            common := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                      || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('finding' || place)) AS o);
-            window_obstacles := common || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
+            window_obstacles := key.window_obstacles;
             window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
-                               WHEN key.is_narrow THEN 'rewrite' WHEN keep_sequence AND key.is_wide THEN 'not needed' ELSE 'catalog only' END;
-            IF key.is_narrow THEN
-                online_obstacles := common || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
-                online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
-            ELSE
-                online_way := 'not needed';
-            END IF;
+                               WHEN key.is_narrow THEN 'rewrite'
+                               WHEN keep_sequence AND key.is_wide THEN 'not needed' ELSE 'catalog only' END;
+            online_obstacles := CASE WHEN key.is_narrow THEN key.online_obstacles ELSE '{}' END;
+            online_way := CASE WHEN NOT key.is_narrow THEN 'not needed' WHEN cardinality(online_obstacles) > 0 THEN 'not possible'
+                               ELSE 'possible' END;
             findings := ARRAY(
                 SELECT format('%s %s. %s', f.object, f.finding, f.remedy)
                 FROM generate_subscripts(found, 1) AS n (place)
                 CROSS JOIN LATERAL unnest(found[n.place:n.place]) AS f
                 WHERE EXISTS (SELECT FROM unnest(key.linked) AS l
                               WHERE l.target = f.relation AND (f.column_name IS NULL OR l.column_name = f.column_name))
-                ORDER BY n.place) || array_remove(ARRAY[finding_error, unlinked ->> format('%s %s', key.relation::oid, key.attname)], NULL);
+                ORDER BY n.place) || array_remove(ARRAY[finding_error, key.note], NULL);
         EXCEPTION WHEN OTHERS THEN
             window_way := 'not possible';
             online_way := 'not possible';
@@ -165,20 +200,25 @@ AS $function$
     SELECT s.table_name, s.column_name, s.data_type, s.percent_used, s.row_estimate,
            s.tables_rewritten, s.bytes_rewritten, s.window_way, s.online_way,
            s.window_obstacles, s.online_obstacles,
-           array_remove(ARRAY[CASE WHEN s.percent_used >= 50 AND s.is_first THEN format('runs out first: %s %% is used, limited by %s%s', s.percent_used, s.limited_by,
-                                                                                         CASE WHEN s.is_possible THEN '' ELSE '. Remove the obstacles' END)
-                                   WHEN s.percent_used >= 50 AND s.is_possible AND s.is_first_of_kind
-                                   THEN format('runs out first of the columns that can be migrated: %s %% is used, limited by %s', s.percent_used, s.limited_by) END], NULL) || s.findings
+           array_remove(ARRAY[
+               CASE WHEN s.percent_used >= 50 AND s.is_first
+                    THEN format('runs out first: %s %% is used, limited by %s%s', s.percent_used, s.limited_by,
+                                CASE WHEN s.is_possible THEN '' ELSE '. Remove the obstacles' END)
+                    WHEN s.percent_used >= 50 AND s.is_possible AND s.is_first_of_kind
+                    THEN format('runs out first of the columns that can be migrated: %s %% is used, limited by %s',
+                                s.percent_used, s.limited_by) END], NULL) || s.findings
     FROM (SELECT a.*, p.is_possible,
                  row_number() OVER (ORDER BY a.percent_used DESC NULLS LAST, p.is_possible DESC, a.place) = 1 AS is_first,
                  row_number() OVER (PARTITION BY p.is_possible ORDER BY a.percent_used DESC NULLS LAST, a.place) = 1 AS is_first_of_kind
           FROM snowflake_migrate_internal.survey(survey.schema_name, coalesce(survey.keep_sequence, false)) WITH ORDINALITY AS a (
-              table_name, column_name, data_type, percent_used, limited_by, row_estimate, tables_rewritten, bytes_rewritten, window_way, online_way,
-              window_obstacles, online_obstacles, findings, place)
+              table_name, column_name, data_type, percent_used, limited_by, row_estimate, tables_rewritten, bytes_rewritten,
+              window_way, online_way, window_obstacles, online_obstacles, findings, place)
           CROSS JOIN LATERAL (SELECT a.window_way <> 'not possible' OR a.online_way = 'possible') AS p (is_possible)
         UNION ALL
-          SELECT t.table_oid, k.name, 'bigint', NULL, NULL, snowflake_migrate_internal.row_estimate(t.table_oid), 0, 0, 'catalog only', 'not needed', '{}', '{}',
-                 ARRAY[format('has snowflake IDs, and older numbers without a boundary: rows cannot be deleted by time. CALL snowflake_migrate.run(%L, %L) sets it.', t.table_oid, k.name)],
+          SELECT t.table_oid, k.name, 'bigint', NULL, NULL, snowflake_migrate_internal.row_estimate(t.table_oid), 0, 0,
+                 'catalog only', 'not needed', '{}', '{}',
+                 ARRAY[format('has snowflake IDs, and older numbers without a boundary: rows cannot be deleted by time. '
+                              'CALL snowflake_migrate.run(%L, %L) sets it.', t.table_oid, k.name)],
                  NULL, true, false, false
           FROM snowflake_internal.tables_with_ids() AS t
           JOIN pg_class AS c ON c.oid = t.table_oid
@@ -189,4 +229,5 @@ AS $function$
     ORDER BY s.is_possible DESC, s.percent_used DESC NULLS LAST, s.place
 $function$;
 COMMENT ON FUNCTION snowflake_migrate.survey(schema_name name, keep_sequence boolean) IS
-    'Returns for each column with a sequence, and for those whose boundary is not set, how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all. With keep_sequence, how it can be widened';
+    'Returns for each column with a sequence, and for those whose boundary is not set, how it can be migrated, what prevents that, '
+    'what it costs, and what it affects; of one schema or of all. With keep_sequence, how it can be widened';
