@@ -11,11 +11,80 @@ CREATE FUNCTION snowflake_migrate_internal.code(body text) RETURNS text
 CREATE FUNCTION snowflake_migrate_internal.calls(body text) RETURNS text
     STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_calls_wrapper';
 
+-- Tokens for a regular expression.
+CREATE FUNCTION snowflake_migrate_internal.escaped_code(code text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN regexp_replace(code, E'([][\\\\.*+?(){}|^$])', E'\\\\\\1', 'g');
+
 -- A name as it is in a body, between spaces, and for a regular expression.
 CREATE FUNCTION snowflake_migrate_internal.code_name(name name, OUT code text, OUT pattern text)
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT c.code, regexp_replace(c.code, E'([][\\\\.*+?(){}|^$])', E'\\\\\\1', 'g')
+    SELECT c.code, snowflake_migrate_internal.escaped_code(c.code)
     FROM btrim(snowflake_migrate_internal.code(quote_ident(name)), ' ') AS c (code)
+$function$;
+
+-- What the searches need of the columns that hold the IDs of the keys, and of their tables.
+CREATE TYPE snowflake_migrate_internal.code_column AS (
+    relation regclass, row_type oid, attname name, attnum smallint, is_narrow boolean, is_key boolean,
+    column_code text, column_pattern text, table_code text, schema_code text
+);
+COMMENT ON TYPE snowflake_migrate_internal.code_column IS
+    'A column that is searched for in functions, with its names as they are in bodies';
+
+CREATE FUNCTION snowflake_migrate_internal.code_columns(keys snowflake_migrate_internal.key[])
+RETURNS SETOF snowflake_migrate_internal.code_column LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT r.relation, c.reltype, a.attname, a.attnum, r.is_narrow, (r.relation, a.attname) IN (SELECT * FROM unnest(keys)),
+           column_name.code, column_name.pattern, table_name.code, schema_name.code
+    FROM snowflake_migrate_internal.linked_columns(keys) AS r
+    JOIN pg_class AS c ON c.oid = r.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.attname) AS column_name
+    CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS table_name
+    CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_name
+$function$;
+
+-- The triggers of these columns' tables, once for each of the columns.
+CREATE TYPE snowflake_migrate_internal.code_trigger AS (function oid, trigger oid, relation regclass, attname name);
+COMMENT ON TYPE snowflake_migrate_internal.code_trigger IS 'A trigger of a table or of one below it, and a column of the table';
+
+CREATE FUNCTION snowflake_migrate_internal.code_triggers(columns snowflake_migrate_internal.code_column[])
+RETURNS SETOF snowflake_migrate_internal.code_trigger LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    -- Partitions have copies of their parent's triggers.
+    SELECT t.tgfoid, t.oid, c.relation, c.attname
+    FROM unnest(columns) AS c
+    CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(c.relation, c.attname) AS f
+    JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
+                        AND t.tgfoid <> 'snowflake_migrate_internal.shadow()'::regprocedure
+$function$;
+
+-- The bodies that are searched: those that contain a word that is searched for, those of
+-- triggers, and those of functions that return rows of the tables. code is NULL for a body
+-- that is too large.
+CREATE TYPE snowflake_migrate_internal.code_body AS (function oid, row_type oid, code text);
+COMMENT ON TYPE snowflake_migrate_internal.code_body IS 'The body of a function as tokens, and the type that it returns';
+
+CREATE FUNCTION snowflake_migrate_internal.code_bodies(
+    columns snowflake_migrate_internal.code_column[], triggers snowflake_migrate_internal.code_trigger[], online boolean
+) RETURNS SETOF snowflake_migrate_internal.code_body LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT p.oid, p.prorettype, snowflake_migrate_internal.code(p.prosrc)
+    FROM pg_proc AS p
+    JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
+    WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal')
+      AND n.nspname !~ '^pg_(toast|temp)'
+      AND p.prosqlbody IS NULL
+      -- code() returns NULL for such a body.
+      AND CASE WHEN octet_length(p.prosrc) > 1048576 THEN true
+               ELSE p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
+                    OR p.oid IN (SELECT t.function FROM unnest(triggers) AS t)
+                    OR p.prorettype IN (SELECT c.row_type FROM unnest(columns) AS c WHERE online) END
+      AND p.oid NOT IN (SELECT e.oid FROM snowflake_migrate_internal.functions_of_extensions() AS e (oid))
 $function$;

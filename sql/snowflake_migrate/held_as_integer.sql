@@ -152,9 +152,10 @@ AS $function$
             AND CASE WHEN n.schema_code IS NOT NULL THEN n.schema_code = l.schema_code
                      ELSE l.relnamespace = p.pronamespace
                           OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = p.pronamespace AND c.relname = l.relname) END
-        CROSS JOIN LATERAL regexp_matches(n.item, format(
-            E'^(?:(?:max|min|coalesce) \\( )?(?:("(?:[^"]|"")*"|[^ ".]+) \\. )?%s(?: \\)| , .*\\))?(?: as [^ ]+)?$', l.pattern)) AS m
-        WHERE m[1] IS NULL OR m[1] = n.alias
+        JOIN LATERAL (SELECT m[1] AS alias FROM regexp_matches(n.item, format(
+            E'^(?:(?:max|min|coalesce) \\( )?(?:("(?:[^"]|"")*"|[^ ".]+) \\. )?%s(?: \\)| , .*\\))?(?: as [^ ]+)?$',
+            l.pattern)) AS m) AS found
+            ON found.alias IS NULL OR found.alias = n.alias
     )
     SELECT h.relation, h.attname, format('function %s', h.function::regprocedure),
            format('returns column %I of %s by RETURN QUERY as an integer, and fails (42804) as soon as it is a bigint',

@@ -16,6 +16,10 @@ CREATE FUNCTION snowflake_migrate_internal.query(
     relation regclass, query text, search_path text DEFAULT NULL, other regclass DEFAULT NULL
 ) RETURNS text[] STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_query_wrapper';
 
+-- The same within two seconds; the SQLSTATE of its failure is then 40003.
+CREATE FUNCTION snowflake_migrate_internal.try(relation regclass, query text, search_path text) RETURNS text[]
+    STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_try_wrapper';
+
 -- A step of snowflake_migrate.plan: alters a table with the rights of its owner,
 -- which the caller must have.
 CREATE FUNCTION snowflake_migrate_internal.alter(statement text) RETURNS void

@@ -23,7 +23,7 @@ use pgrx::prelude::*;
 use crate::error::{Error, or_report};
 use crate::pg::{Text, TextResult};
 
-/// `snowflake_migrate_internal.findings` has the same number. Its list of the functions
+/// `snowflake_migrate_internal.code_bodies` has the same number. Its list of the functions
 /// that were not searched depends on it.
 const LONGEST_BODY_BYTES: usize = 1 << 20;
 /// String constants within string constants are dynamic SQL within dynamic SQL.

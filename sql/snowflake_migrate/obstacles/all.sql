@@ -51,8 +51,11 @@ AS $function$
     -- The new default is set with the owner's rights.
     SELECT a.relation, a.attname, format('permission denied for schema %I, which contains the extension', n.nspname),
            format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = (SELECT p.pronamespace FROM pg_proc AS p WHERE p.oid = snowflake_migrate_internal.nextval_function())
-    WHERE (a.relation, a.attname) IN (SELECT k.target, k.column_name FROM unnest(keys) AS k) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+    FROM altered AS a
+    JOIN pg_proc AS p ON p.oid = snowflake_migrate_internal.nextval_function()
+    JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE (a.relation, a.attname) IN (SELECT k.target, k.column_name FROM unnest(keys) AS k)
+      AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
 
 -- Obstacles in the column itself.
@@ -75,7 +78,8 @@ AS $function$
            'A generated column cannot have a default.', '55000'
     FROM target_column AS m WHERE m.attgenerated <> ''
   UNION ALL
-    SELECT target, column_name, format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
+    SELECT target, column_name, 
+           format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
            format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
     FROM target_column AS m WHERE m.relforcerowsecurity
   UNION ALL
@@ -100,8 +104,8 @@ AS $function$
     JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
 $function$;
 
--- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
--- child tables, so objects that depend on their columns are obstacles too.
+-- Obstacles to changing a column's type in the column and in its tables. ALTER TABLE also
+-- changes partitions and child tables, so theirs are obstacles too.
 CREATE FUNCTION snowflake_migrate_internal.type_obstacles(target regclass, column_name name)
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -112,10 +116,6 @@ AS $function$
         FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
         JOIN pg_class AS c ON c.oid = f.relation
         JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-    ), dependent AS MATERIALIZED (
-        SELECT f.relation, d.classid, d.objid, d.objsubid
-        FROM tree AS f
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
     ), found (rank, obstacle, remedy) AS (
         SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
                'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
@@ -129,7 +129,8 @@ AS $function$
                'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
         FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
         -- The table as a whole depends on the columns of its key, also on those in expressions.
-        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+                        AND d.objid = f.relation AND d.objsubid = f.attribute
                         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
       UNION ALL
         SELECT 4, format('%s is a foreign table', f.relation),
@@ -137,14 +138,31 @@ AS $function$
         FROM tree AS f WHERE f.relkind = 'f'
       UNION ALL
         SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
-               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
+               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, '
+                      'and INHERIT again afterwards.', f.relation)
         FROM tree AS f
         -- Most have one parent, which is in the tree.
         WHERE f.relation <> target AND f.attinhcount > 1
           AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
                                WHERE i.inhrelid = f.relation)
-      UNION ALL
-        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
+    )
+    SELECT target, column_name, f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+
+-- Obstacles to it in what uses the column: generated columns, publications, indexes and
+-- constraints.
+CREATE FUNCTION snowflake_migrate_internal.type_user_obstacles(target regclass, column_name name)
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH tree AS MATERIALIZED (
+        SELECT f.relation, f.attribute FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
+    ), dependent AS MATERIALIZED (
+        SELECT f.relation, d.classid, d.objid, d.objsubid
+        FROM tree AS f
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    ), found (rank, obstacle, remedy) AS (
+        SELECT DISTINCT 1, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
                'Drop it, and add it again after the column is widened.'
         FROM dependent AS d
         JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
@@ -152,15 +170,16 @@ AS $function$
         WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
            OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
       UNION ALL
-        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
-                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
+        SELECT DISTINCT 2, format('publication %I has %s that uses column %I of %s', p.pubname,
+                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause'
+                        ELSE 'a WHERE clause or a column list' END,
                    column_name, d.relation),
                'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
         FROM dependent AS d
         JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
         JOIN pg_publication AS p ON p.oid = r.prpubid
       UNION ALL
-        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
+        SELECT DISTINCT 3, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
                'Drop it, and create it with an operator class for bigint after the column is widened.'
         FROM tree AS f
         JOIN pg_index AS i ON i.indrelid = f.relation
@@ -171,8 +190,9 @@ AS $function$
       UNION ALL
         -- PostgreSQL restores the replica identity of an index that it rebuilds,
         -- but not of one that belongs to a partitioned table's index.
-        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
-                                   f.relation, i.indexrelid::regclass, column_name),
+        SELECT DISTINCT 4, format('the replica identity of partition %s is index %s with column %I, '
+                                  'which loses that role when it is rebuilt',
+                                  f.relation, i.indexrelid::regclass, column_name),
                format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
         FROM tree AS f
         JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
@@ -181,14 +201,17 @@ AS $function$
       UNION ALL
         -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
         -- it does not find those that have another name.
-        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
-               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
+        SELECT 5, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
+               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, '
+                      'and attach it again.',
                       f.relation, k.conname, above.conname)
         FROM tree AS f
         JOIN pg_inherits AS i ON i.inhrelid = f.relation
         JOIN tree AS parent ON parent.relation = i.inhparent
-        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
-        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
+        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n'
+                               AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
+        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n'
+                                   AND above.conkey = ARRAY[parent.attribute]
         WHERE k.conname <> above.conname
     )
     SELECT target, column_name, f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
@@ -201,7 +224,8 @@ RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT DISTINCT f.relation, c.column_name, format('%s is a distributed table of Citus', f.relation),
-           format('Migrate it before it is distributed: SELECT undistribute_table(%L), and create_distributed_table() afterwards.', f.relation)
+           format('Migrate it before it is distributed: SELECT undistribute_table(%L), '
+                  'and create_distributed_table() afterwards.', f.relation)
            || coalesce((SELECT format(' Or set its default by hand: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval().',
                                       k.target, k.column_name, snowflake_migrate_internal.core_schema())
                         FROM unnest(keys) AS k
@@ -220,8 +244,9 @@ AS $function$
 $function$;
 
 -- All obstacles that both kinds of plan have.
-CREATE FUNCTION snowflake_migrate_internal.obstacles(keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false)
-RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_migrate_internal.obstacles(
+    keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false
+) RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -255,7 +280,10 @@ BEGIN
         SELECT o.*
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_migrate_internal.type_obstacles(r.relation, a.attname) AS o
+        CROSS JOIN LATERAL (
+            SELECT t.* FROM snowflake_migrate_internal.type_obstacles(r.relation, a.attname) AS t
+          UNION ALL
+            SELECT u.* FROM snowflake_migrate_internal.type_user_obstacles(r.relation, a.attname) AS u) AS o
         WHERE r.is_narrow;
     RETURN QUERY
         SELECT o.*
@@ -269,8 +297,9 @@ END
 $function$;
 
 -- Those of one of the two kinds of plan.
-CREATE FUNCTION snowflake_migrate_internal.plan_obstacles(keys snowflake_migrate_internal.key[], online boolean, search_path text DEFAULT NULL)
-RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_migrate_internal.plan_obstacles(
+    keys snowflake_migrate_internal.key[], online boolean, search_path text DEFAULT NULL
+) RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
@@ -282,6 +311,7 @@ BEGIN
         WHERE NOT online;
     -- It calls them with the owner's privileges.
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.index_function_obstacles(
-        snowflake_migrate_internal.keys_without(keys, ARRAY(SELECT o FROM snowflake_migrate_internal.owner_obstacles(keys) AS o)), online, search_path) AS o;
+        snowflake_migrate_internal.keys_without(keys, ARRAY(SELECT o FROM snowflake_migrate_internal.owner_obstacles(keys) AS o)),
+        online, search_path) AS o;
 END
 $function$;

@@ -40,10 +40,12 @@ BEGIN
         EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
             RETURN QUERY SELECT
                 built.relation, NULL::name,
-                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
+                format('index %s uses a function that finds others by search_path (%s), '
+                       'and PostgreSQL builds indexes with a search path of its own',
                        built.index, SQLERRM),
                 coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure,
-                                                   coalesce(index_function_obstacles.search_path, p.pronamespace::regnamespace::text)), '; ' ORDER BY p.oid)
+                                                   coalesce(index_function_obstacles.search_path, p.pronamespace::regnamespace::text)),
+                                            '; ' ORDER BY p.oid)
                           FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
                           WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
                             AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),

@@ -21,14 +21,17 @@ AS $function$
         WHERE r.is_narrow
         GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
     )
-    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+    SELECT p.relation,
+           sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END
+               + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
                + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
                   FROM pg_index AS i WHERE i.indrelid = p.part)
                + (SELECT 3 * count(*) FROM pg_constraint AS k
                   WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
                                              OR k.confrelid = p.part AND k.confkey && p.attributes))
                -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+               + (SELECT count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
     FROM part AS p
     GROUP BY p.relation
 $function$;
@@ -53,8 +56,10 @@ CREATE FUNCTION snowflake_migrate_internal.lock_obstacles(relation regclass, nee
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT relation, NULL::name, format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+    SELECT relation, NULL::name,
+           format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, '
+                  'or detach partitions while the column is widened.',
                   ceil(needed::numeric / s.slots)), '55000'
     FROM (SELECT snowflake_migrate_internal.lock_slots() AS slots,
                  current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
@@ -70,7 +75,8 @@ BEGIN
     PERFORM snowflake_migrate_internal.refuse_obstacles(
         ARRAY(SELECT o
               FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_migrate_internal.lock_needs(keys) AS n) AS n
-              CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(NULL, n.locks, text 'rewriting all tables in one transaction') AS o),
+              CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(
+                  NULL, n.locks, text 'rewriting all tables in one transaction') AS o),
         format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
         text 'Nothing was changed. The statements of snowflake_migrate.plan() can also be run one by one.');
 END

@@ -19,21 +19,23 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN b.highest IS NULL THEN 'Before the migration, add partitions for new IDs'
-                ELSE format('Before the migration, add one up to the IDs of today: CREATE TABLE %1$s PARTITION OF %2$s FOR VALUES FROM (%3$s) TO (%4$s); '
-                            'and those of the days to come: the statements are returned by %5$I.snowflake_partition_ddl(%6$L, %7$L, %8$L, ''1 day'')',
-                            format('%I.%I', n.nspname, left(c.relname, 50) || '_before_' || to_char(b.today, 'YYYYMMDD')), snowflake_migrate_internal.name_of(relation),
-                            b.highest, snowflake_internal.min_id(b.today), e.nspname, relation, b.today, b.today + interval '7 days') END
+                ELSE format('Before the migration, add one up to the IDs of today: '
+                            'CREATE TABLE %1$s PARTITION OF %2$s FOR VALUES FROM (%3$s) TO (%4$s); and those of the days to come: '
+                            'the statements are returned by %5$I.snowflake_partition_ddl(%6$L, %7$L, %8$L, ''1 day'')',
+                            format('%I.%I', n.nspname, left(c.relname, 50) || '_before_' || to_char(b.today, 'YYYYMMDD')),
+                            snowflake_migrate_internal.name_of(relation), b.highest,
+                            snowflake_internal.min_id(b.today), e.nspname, relation, b.today, b.today + interval '7 days') END
     FROM pg_class AS c
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_proc AS f ON f.oid = snowflake_migrate_internal.nextval_function()
     JOIN pg_namespace AS e ON e.oid = f.pronamespace
     CROSS JOIN LATERAL (
         -- Of a key of one column: FOR VALUES FROM ('0') TO ('10000').
-        SELECT max(m.high[1]::bigint) AS highest, date_trunc('day', now()) AS today
+        SELECT max(m.high::bigint) AS highest, date_trunc('day', now()) AS today
         FROM pg_partitioned_table AS p
         JOIN pg_inherits AS i ON i.inhparent = p.partrelid
         JOIN pg_class AS t ON t.oid = i.inhrelid
-        CROSS JOIN LATERAL regexp_match(pg_get_expr(t.relpartbound, t.oid), E'TO \\(''?(\\d+)''?\\)$') AS m (high)
+        CROSS JOIN LATERAL substring(pg_get_expr(t.relpartbound, t.oid), E'TO \\(''?(\\d+)''?\\)$') AS m (high)
         WHERE p.partrelid = relation AND p.partstrat = 'r' AND p.partnatts = 1) AS b
     WHERE c.oid = relation
 $function$;
@@ -54,40 +56,50 @@ AS $function$
     -- obstacles to the widening.
     SELECT 'generated column', format('generated column %I of %s', a.attname, relation),
            CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 4
-                THEN format('pg_catalog.length((%s)::pg_catalog.text) OPERATOR(pg_catalog.<=) %s', pg_get_expr(e.adbin, e.adrelid), a.atttypmod - 4)
+                THEN format('pg_catalog.length((%s)::pg_catalog.text) OPERATOR(pg_catalog.<=) %s',
+                            pg_get_expr(e.adbin, e.adrelid), a.atttypmod - 4)
                 ELSE format('(%s)::%s', pg_get_expr(e.adbin, e.adrelid), format_type(a.atttypid, a.atttypmod)) END,
-           CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) THEN format('the value is too long for %s', format_type(a.atttypid, a.atttypmod)) END,
+           CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype)
+                THEN format('the value is too long for %s', format_type(a.atttypid, a.atttypmod)) END,
            'Drop that column, and add it again with an expression that takes a bigint'
     FROM pg_attribute AS a
     JOIN pg_attrdef AS e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
     WHERE a.attrelid = relation AND a.attgenerated <> '' AND a.attinhcount = 0
       AND EXISTS (SELECT FROM pg_depend AS d
-                  JOIN pg_attribute AS u ON u.attrelid = d.refobjid AND u.attnum = d.refobjsubid AND snowflake_migrate_internal.base_type(u.atttypid) = 'int8'::regtype
+                  JOIN pg_attribute AS u ON u.attrelid = d.refobjid AND u.attnum = d.refobjsubid
+                                           AND snowflake_migrate_internal.base_type(u.atttypid) = 'int8'::regtype
                   WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
                   AND (d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
                        OR d.classid = 'pg_class'::regclass AND d.objid = relation AND d.objsubid = a.attnum))
   UNION ALL
     -- The column itself is given a bigint.
     SELECT 'domain', format('domain %s of column %I of %s', a.atttypid::regtype, a.attname, relation),
-           format('%I::%s', a.attname, a.atttypid::regtype), NULL, format('Drop the constraint of the domain (ALTER DOMAIN %s DROP CONSTRAINT), or give the column its base type', a.atttypid::regtype)
+           format('%I::%s', a.attname, a.atttypid::regtype), NULL,
+           format('Drop the constraint of the domain (ALTER DOMAIN %s DROP CONSTRAINT), or give the column its base type',
+                  a.atttypid::regtype)
     FROM pg_attribute AS a
     JOIN pg_type AS t ON t.oid = a.atttypid AND t.typtype = 'd'
     WHERE a.attrelid = relation AND a.attnum = ANY (attributes) AND snowflake_migrate_internal.base_type(a.atttypid) = 'int8'::regtype
   UNION ALL
     -- A row has to satisfy one of the permissive policies, and each restrictive one.
-    SELECT 'policy', CASE WHEN p.is_permissive THEN format('the policies of %s for INSERT', relation) ELSE format('policy %I of %s', p.name, relation) END,
+    SELECT 'policy',
+           CASE WHEN p.is_permissive THEN format('the policies of %s for INSERT', relation)
+                ELSE format('policy %I of %s', p.name, relation) END,
            p.condition, 'no row with them passes', 'Alter it (ALTER POLICY) so that it accepts them'
     FROM (SELECT p.polpermissive AS is_permissive, CASE WHEN NOT p.polpermissive THEN p.polname END AS name,
-                 string_agg(format('(%s)', coalesce(pg_get_expr(p.polwithcheck, p.polrelid), pg_get_expr(p.polqual, p.polrelid), 'true')), ' OR ') AS condition,
+                 string_agg(format('(%s)', coalesce(pg_get_expr(p.polwithcheck, p.polrelid), pg_get_expr(p.polqual, p.polrelid), 'true')),
+                            ' OR ') AS condition,
                  bool_or(EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_policy'::regclass AND d.objid = p.oid
-                                   AND d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes))) AS uses_column
+                                   AND d.refclassid = 'pg_class'::regclass AND d.refobjid = relation
+                                   AND d.refobjsubid = ANY (attributes))) AS uses_column
           FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid AND c.relrowsecurity
           WHERE p.polrelid = relation AND p.polcmd IN ('a', '*')
           GROUP BY 1, 2) AS p
     WHERE p.uses_column
   UNION ALL
     SELECT d.kind, format('partitioned table %s', relation),
-           string_agg(format('(%s)', pg_get_partition_constraintdef(t.relid)), ' OR '), 'none of its partitions has room for them', snowflake_migrate_internal.partitions_remedy(relation)
+           string_agg(format('(%s)', pg_get_partition_constraintdef(t.relid)), ' OR '), 'none of its partitions has room for them',
+           snowflake_migrate_internal.partitions_remedy(relation)
     FROM pg_partitioned_table AS p
     CROSS JOIN LATERAL pg_partition_tree(p.partrelid) AS t
     -- All partitions, and those that are not the DEFAULT one.
@@ -106,7 +118,7 @@ AS $function$
 $function$;
 
 -- Why a query fails, or what it counts; NULL if neither. What it does is rolled back. If the
--- owner may not read the table, nothing is known.
+-- owner may not read the table, or its code is slow, nothing is known.
 CREATE FUNCTION snowflake_migrate_internal.try_query(
     relation regclass, query text, if_false text, search_path text, OUT failure text, OUT code text
 ) LANGUAGE plpgsql STABLE
@@ -118,13 +130,15 @@ BEGIN
     IF octet_length(query) > 2000000 THEN
         RETURN;
     END IF;
-    counted := (snowflake_migrate_internal.query(relation, query, search_path))[1];
+    counted := (snowflake_migrate_internal.try(relation, query, search_path))[1];
     RAISE SQLSTATE 'SF000';
 EXCEPTION
     WHEN SQLSTATE 'SF000' THEN
         failure := CASE WHEN counted <> '0' THEN if_false END;
     WHEN insufficient_privilege THEN
         failure := NULL;
+    WHEN statement_completion_unknown THEN
+        code := SQLSTATE;
     WHEN OTHERS THEN
         code := SQLSTATE;
         failure := format('%s (%s)', SQLERRM, SQLSTATE);
@@ -141,11 +155,13 @@ AS $function$
     SELECT format('SELECT pg_catalog.count(*) FILTER (WHERE (%s) IS %s) FROM (SELECT %s FROM %s OFFSET 0) AS %I',
                   expression, CASE WHEN if_false IS NOT NULL THEN 'FALSE' ELSE 'NULL' END,
                   string_agg(CASE WHEN a.attnum = ANY (changed) AND rows IS NULL THEN format('number AS %I', a.attname)
-                                  WHEN a.attnum = ANY (changed) THEN format('CASE WHEN source.%1$I IS NOT NULL THEN number END AS %1$I', a.attname)
+                                  WHEN a.attnum = ANY (changed)
+                                  THEN format('CASE WHEN source.%1$I IS NOT NULL THEN number END AS %1$I', a.attname)
                                   WHEN a.attnum = ANY (attributes) THEN format('source.%1$I::pg_catalog.int8 AS %1$I', a.attname)
                                   ELSE format('source.%I', a.attname) END, ', ' ORDER BY a.attnum),
                   concat_ws(' CROSS JOIN ', rows || ' AS source',
-                            CASE WHEN changed <> '{}' THEN format('pg_catalog.unnest(%L::pg_catalog.int8[]) AS number', ids) END), c.relname)
+                            CASE WHEN changed <> '{}' THEN format('pg_catalog.unnest(%L::pg_catalog.int8[]) AS number', ids) END),
+                  c.relname)
     FROM pg_class AS c
     JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
                           AND (rows IS NOT NULL OR a.attnum = ANY (changed))
@@ -153,23 +169,27 @@ AS $function$
     GROUP BY c.relname
 $function$;
 
--- Why an expression does not accept numbers in these columns; NULL if it does, or if it fails
--- for the rows as they are. It is parsed as after the widening. If it uses other
+-- Why an expression does not accept numbers in these columns; NULL if it does, if it fails
+-- for the rows as they are, or if it takes too long, which is undecided. It is parsed as after the widening. If it uses other
 -- columns, the last rows are tried, and one of NULLs beside 1. One that uses several of these columns
 -- is refused only if it fails with new numbers in all of them, and in each of them.
 CREATE FUNCTION snowflake_migrate_internal.trial(
-    relation regclass, attributes smallint[], expression text, if_false text, ids bigint[], search_path text
-) RETURNS text LANGUAGE plpgsql STABLE
+    relation regclass, attributes smallint[], expression text, if_false text, ids bigint[], search_path text,
+    OUT failure text, OUT is_undecided boolean
+) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- Of a table that no index of the columns leads to, any rows.
     rows CONSTANT text := (
-        SELECT format('(SELECT last_rows.* FROM (SELECT * FROM %s%s LIMIT 1000) AS last_rows UNION ALL SELECT %s)', snowflake_migrate_internal.name_of(relation),
-                      (SELECT format(' ORDER BY %I DESC', l.attname) FROM pg_index AS i JOIN pg_attribute AS l ON l.attrelid = i.indrelid AND l.attnum = i.indkey[0]
+        SELECT format('(SELECT last_rows.* FROM (SELECT * FROM %s%s LIMIT 1000) AS last_rows UNION ALL SELECT %s)',
+                      snowflake_migrate_internal.name_of(relation),
+                      (SELECT format(' ORDER BY %I DESC', l.attname)
+                       FROM pg_index AS i JOIN pg_attribute AS l ON l.attrelid = i.indrelid AND l.attnum = i.indkey[0]
                        WHERE i.indrelid = relation AND l.attnum = ANY (attributes) AND i.indisvalid AND i.indpred IS NULL LIMIT 1),
                       string_agg(CASE WHEN a.attnum = ANY (attributes) THEN '1' ELSE 'NULL' END
-                                 || '::' || format_type(snowflake_migrate_internal.base_type(a.atttypid), a.atttypmod), ', ' ORDER BY a.attnum))
+                                 || '::' || format_type(snowflake_migrate_internal.base_type(a.atttypid), a.atttypmod),
+                                 ', ' ORDER BY a.attnum))
         FROM pg_attribute AS a WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped);
     variant record;
     tried record;
@@ -177,7 +197,8 @@ DECLARE
 BEGIN
     -- The parser cannot be cancelled.
     IF octet_length(expression) > 1000000 THEN
-        RETURN NULL;
+        is_undecided := true;
+        RETURN;
     END IF;
     FOR variant IN
         SELECT v.changed, v.rows
@@ -188,17 +209,19 @@ BEGIN
         ORDER BY v.place
     LOOP
         tried := snowflake_migrate_internal.try_query(relation,
-            snowflake_migrate_internal.trial_query(relation, attributes, variant.changed, expression, if_false, ids, variant.rows), if_false, search_path);
+            snowflake_migrate_internal.trial_query(relation, attributes, variant.changed, expression, if_false, ids, variant.rows),
+            if_false, search_path);
         -- It uses other columns.
         CONTINUE WHEN tried.code = '42703' AND variant.rows IS NULL;
+        is_undecided := tried.code IS NOT DISTINCT FROM '40003';
         IF variant.changed = '{}' THEN
-            RETURN CASE WHEN tried.failure IS NULL THEN first_failure END;
+            failure := CASE WHEN tried.failure IS NULL AND NOT is_undecided THEN first_failure END;
+            RETURN;
         ELSIF tried.failure IS NULL THEN
-            RETURN NULL;
+            RETURN;
         END IF;
         first_failure := coalesce(first_failure, tried.failure);
     END LOOP;
-    RETURN NULL;
 END
 $function$;
 
@@ -214,15 +237,18 @@ AS $function$
         OR EXISTS (SELECT FROM pg_depend AS d
                    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
                      AND (d.classid IN ('pg_policy'::regclass, 'pg_statistic_ext'::regclass)
-                          OR d.classid = 'pg_constraint'::regclass AND EXISTS (SELECT FROM pg_constraint AS k WHERE k.oid = d.objid AND k.contype IN ('c', 'x'))
+                          OR d.classid = 'pg_constraint'::regclass
+                             AND EXISTS (SELECT FROM pg_constraint AS k WHERE k.oid = d.objid AND k.contype IN ('c', 'x'))
                           OR d.classid = 'pg_class'::regclass
-                             AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND num_nonnulls(i.indexprs, i.indpred) > 0)))
+                             AND EXISTS (SELECT FROM pg_index AS i
+                                         WHERE i.indexrelid = d.objid AND num_nonnulls(i.indexprs, i.indpred) > 0)))
 $function$;
 
 -- All of them, of the columns that hold the IDs of these keys.
 CREATE FUNCTION snowflake_migrate_internal.key_expressions(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (relation regclass, attributes smallint[], names name[], kind text, description text, expression text, if_false text, remedy text)
-LANGUAGE sql STABLE
+RETURNS TABLE (
+    relation regclass, attributes smallint[], names name[], kind text, description text, expression text, if_false text, remedy text
+) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT t.relation, t.attributes, t.names, e.kind, e.description, e.expression, e.if_false, e.remedy
@@ -249,10 +275,12 @@ DECLARE
     failure text;
 BEGIN
     FOR tried IN SELECT e.* FROM snowflake_migrate_internal.key_expressions(keys) AS e WHERE e.kind <> 'other partitions' LOOP
-        failure := snowflake_migrate_internal.trial(tried.relation, tried.attributes, tried.expression, tried.if_false, ids, search_path);
+        failure := (snowflake_migrate_internal.trial(
+            tried.relation, tried.attributes, tried.expression, tried.if_false, ids, search_path)).failure;
         IF failure IS NOT NULL THEN
             RETURN QUERY
-                SELECT tried.relation, n.name, format('%s: new numbers, such as %s, are not accepted: %s', tried.description, ids[1], failure),
+                SELECT tried.relation, n.name,
+                       format('%s: new numbers, such as %s, are not accepted: %s', tried.description, ids[1], failure),
                        tried.remedy || '.', '55000'
                 FROM unnest(tried.names) AS n (name);
         END IF;
@@ -286,18 +314,20 @@ BEGIN
     LOOP
         -- One that uses other columns fails (42703).
         IF (snowflake_migrate_internal.try_query(tried.relation,
-                format('SELECT pg_catalog.count(*) OPERATOR(pg_catalog.-) pg_catalog.count(DISTINCT (%s)) FROM (SELECT number AS %I FROM pg_catalog.unnest(%L::pg_catalog.int8[]) AS number OFFSET 0) AS %I',
+                format('SELECT pg_catalog.count(*) OPERATOR(pg_catalog.-) pg_catalog.count(DISTINCT (%s)) '
+                       'FROM (SELECT number AS %I FROM pg_catalog.unnest(%L::pg_catalog.int8[]) AS number OFFSET 0) AS %I',
                        tried.expressions, tried.attname, ids, (SELECT c.relname FROM pg_class AS c WHERE c.oid = tried.relation)),
                 'they are one', NULL)).failure = 'they are one' THEN
-            RETURN QUERY SELECT tried.relation, tried.attname, format('unique index %s', tried.index), 'makes two new IDs one, so that a row with the second is refused (23505)',
+            RETURN QUERY SELECT tried.relation, tried.attname, format('unique index %s', tried.index),
+                                'makes two new IDs one, so that a row with the second is refused (23505)',
                                 'Drop it, or create it again on the column itself.', true, 'default', NULL::text, false;
         END IF;
     END LOOP;
 END
 $function$;
 
--- What accepts the next IDs, but not all that the layout has; and keys whose new rows are all
--- in the DEFAULT partition.
+-- What accepts the next IDs, but not all that the layout has; keys whose new rows are all
+-- in the DEFAULT partition; and what takes too long to be tried.
 CREATE FUNCTION snowflake_migrate_internal.new_id_findings(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -305,26 +335,35 @@ AS $function$
 DECLARE
     ids CONSTANT bigint[] := snowflake_migrate_internal.trial_ids(false);
     tried record;
+    answer record;
     accepted timestamptz;
     refused timestamptz;
     middle timestamptz;
 BEGIN
     FOR tried IN SELECT e.* FROM snowflake_migrate_internal.key_expressions(keys) AS e WHERE e.kind <> 'partitions' LOOP
-        CONTINUE WHEN snowflake_migrate_internal.trial(tried.relation, tried.attributes, tried.expression, tried.if_false,
-            CASE WHEN tried.kind = 'other partitions' THEN ids ELSE ARRAY[snowflake_migrate_internal.first_id_at('infinity')] END, NULL) IS NULL;
+        answer := snowflake_migrate_internal.trial(tried.relation, tried.attributes, tried.expression, tried.if_false,
+            CASE WHEN tried.kind = 'other partitions' THEN ids ELSE ARRAY[snowflake_migrate_internal.first_id_at('infinity')] END, NULL);
+        IF answer.is_undecided THEN
+            RETURN QUERY SELECT tried.relation, NULL::name, tried.description,
+                                'was not tried with new IDs, because it is too large, or takes longer than two seconds',
+                                'Try an INSERT with one of them in a copy of the table.', false, 'type', NULL, false;
+        END IF;
+        CONTINUE WHEN answer.failure IS NULL;
         IF tried.kind = 'other partitions' THEN
-            RETURN QUERY SELECT tried.relation, NULL::name, tried.description, 'has room for new IDs in its DEFAULT partition only, which then has all new rows',
+            RETURN QUERY SELECT tried.relation, NULL::name, tried.description,
+                                'has room for new IDs in its DEFAULT partition only, which then has all new rows',
                                 tried.remedy || '.', false, 'default', NULL, false;
             CONTINUE;
         END IF;
         accepted := now();
         refused := now() + interval '300 years';
         -- What does not accept the next IDs is an obstacle.
-        CONTINUE WHEN snowflake_migrate_internal.trial(tried.relation, tried.attributes, tried.expression, tried.if_false, ids, NULL) IS NOT NULL;
+        CONTINUE WHEN (snowflake_migrate_internal.trial(
+            tried.relation, tried.attributes, tried.expression, tried.if_false, ids, NULL)).failure IS NOT NULL;
         WHILE refused - accepted > interval '1 day' LOOP
             middle := accepted + (refused - accepted) / 2;
-            IF snowflake_migrate_internal.trial(tried.relation, tried.attributes, tried.expression, tried.if_false,
-                                                ARRAY[snowflake_migrate_internal.first_id_at(middle)], NULL) IS NULL THEN
+            IF (snowflake_migrate_internal.trial(tried.relation, tried.attributes, tried.expression, tried.if_false,
+                                                 ARRAY[snowflake_migrate_internal.first_id_at(middle)], NULL)).failure IS NULL THEN
                 accepted := middle;
             ELSE
                 refused := middle;

@@ -7,8 +7,9 @@ CREATE TYPE snowflake_migrate_internal.obstacle AS (relation regclass, column_na
 COMMENT ON TYPE snowflake_migrate_internal.obstacle IS 'What prevents the migration of a column, and what removes it';
 
 -- The obstacles of each key: those of the columns that hold its IDs.
-CREATE FUNCTION snowflake_migrate_internal.obstacles_by_key(keys snowflake_migrate_internal.key[], obstacles snowflake_migrate_internal.obstacle[])
-RETURNS TABLE (target regclass, column_name name, obstacles snowflake_migrate_internal.obstacle[]) LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_migrate_internal.obstacles_by_key(
+    keys snowflake_migrate_internal.key[], obstacles snowflake_migrate_internal.obstacle[]
+) RETURNS TABLE (target regclass, column_name name, obstacles snowflake_migrate_internal.obstacle[]) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH found AS MATERIALIZED (
@@ -34,15 +35,17 @@ AS $function$
 $function$;
 
 -- The keys that have none of these.
-CREATE FUNCTION snowflake_migrate_internal.keys_without(keys snowflake_migrate_internal.key[], obstacles snowflake_migrate_internal.obstacle[])
-RETURNS snowflake_migrate_internal.key[] LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_migrate_internal.keys_without(
+    keys snowflake_migrate_internal.key[], obstacles snowflake_migrate_internal.obstacle[]
+) RETURNS snowflake_migrate_internal.key[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN obstacles = '{}' THEN keys ELSE ARRAY(
         SELECT k FROM unnest(keys) WITH ORDINALITY AS u (target, column_name, place)
         CROSS JOIN LATERAL (SELECT (u.target, u.column_name)::snowflake_migrate_internal.key) AS k (k)
         WHERE (u.target, u.column_name) IN (
-            SELECT b.target, b.column_name FROM snowflake_migrate_internal.obstacles_by_key(keys, obstacles) AS b WHERE b.obstacles = '{}')
+            SELECT b.target, b.column_name FROM snowflake_migrate_internal.obstacles_by_key(keys, obstacles) AS b
+            WHERE b.obstacles = '{}')
         ORDER BY u.place) END
 $function$;
 

@@ -31,7 +31,8 @@ AS $function$
         JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
         WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
     ), keys AS MATERIALIZED (
-        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
+        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute,
+               pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
         FROM indexed AS i
         CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
         WHERE k.place <= i.indnkeyatts
@@ -123,15 +124,18 @@ BEGIN
             message := snowflake_migrate_internal.try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
             RETURN QUERY SELECT altered.relation, NULL::name,
                 format('%s cannot use a bigint column: %s', found_expression.description, message),
-                format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
+                format('Create the function or operator with bigint parameters, which accept integers too. '
+                       'Then create the %s again, so that it uses that one.',
                        found_expression.kind), '55000'
                 WHERE message IS NOT NULL;
         END LOOP;
     END LOOP;
     RETURN QUERY
-        SELECT DISTINCT f.relation, a.attname, format('foreign key %I of %s depends on unique index %s, which includes column %I',
-                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
-               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
+        SELECT DISTINCT f.relation, a.attname,
+               format('foreign key %I of %s depends on unique index %s, which includes column %I',
+                      k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
+               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), '
+                      'and add the foreign key again.', a.attname),
                '55000'
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute

@@ -8,7 +8,7 @@ use snowflake_tests::Cluster;
 use snowflake_tests::query::{number, value};
 use snowflake_tests::server_error::ServerError;
 
-use crate::support::run;
+use crate::support::{refused, run};
 
 /// A table `t` with the key `id KEY`, which is `serial` or `bigserial`. Rows are inserted into
 /// `t (note)`; where `r` exists, they are referenced from `r (t_id)`.
@@ -479,5 +479,33 @@ fn trials_give_no_right() -> Result<()> {
         "trials: {trials} by a superuser, of {} expressions with functions of the owner, of another role and of the extension's owner: run as the table's owner only; 0 rights gained, 0 triggers fired, 0 numbers drawn",
         uses.len()
     );
+    Ok(())
+}
+
+/// Code that does not end with new numbers: its trial ends, and the session's own time limit
+/// is as it was. Golden files would wait as long, and see no limit.
+#[test]
+fn a_trial_that_takes_too_long_is_a_finding() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE FUNCTION slow(bigint) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN IF $1 > 4294967296 THEN PERFORM pg_sleep(3600); END IF; RETURN true; END';
+         CREATE TABLE t (id bigserial PRIMARY KEY CHECK (public.slow(id)), note text);
+         INSERT INTO t (note) VALUES ('old'); SET client_min_messages = error",
+    )?;
+    let findings = "SELECT concat_ws(' ', cardinality(window_obstacles), cardinality(online_obstacles),
+                        array_to_string(findings, '; ') LIKE '%check constraint t_id_check of public.t was not tried with new IDs%')
+                    FROM snowflake_migrate.survey() WHERE table_name = 't'::regclass";
+    ensure!(value(client, findings)? == "0 0 t");
+    // The session's limit ends the statement, before a trial does or in the middle of the next one.
+    for limit in ["300ms", "2500ms"] {
+        client.batch_execute(&format!("SET statement_timeout = '{limit}'"))?;
+        refused(client, findings, "57014")?;
+    }
+    client.batch_execute("SET statement_timeout = '1h'")?;
+    ensure!(value(client, findings)? == "0 0 t");
+    client.batch_execute("SET statement_timeout = '100ms'")?;
+    refused(client, "SELECT pg_sleep(60)", "57014")?;
     Ok(())
 }
