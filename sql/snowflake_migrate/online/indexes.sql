@@ -2,42 +2,28 @@
 -- a key, in an expression or in its WHERE clause. The definition is NULL if an
 -- expression cannot be mapped to the shadows, because it uses whole rows.
 
--- The indexes of the narrow columns, and those of their shadows.
-CREATE FUNCTION snowflake_migrate_internal.shadow_indexes(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (
-    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
-) LANGUAGE sql STABLE
+-- The columns of indexes, in the words of CREATE INDEX, with the shadow columns in place
+-- of the narrow ones. is_mapped is false if an expression uses whole rows.
+CREATE FUNCTION snowflake_migrate_internal.shadow_index_columns(shadows snowflake_migrate_internal.shadow_column[], indexes oid[])
+RETURNS TABLE (index oid, is_mapped boolean, attributes smallint[], keys text, included text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
 SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$
-    WITH shadow AS MATERIALIZED (
-        SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
-        FROM snowflake_migrate_internal.shadows(keys) AS s
-    ), renamed AS MATERIALIZED (
-        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
-        FROM shadow AS s GROUP BY s.relation
+    WITH renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present
+        FROM unnest(shadows) AS s GROUP BY s.relation
     ), narrow_index AS MATERIALIZED (
-        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
-               -- Expressions are part of it, so that no counterpart survives another index of the same name.
-               snowflake_migrate_internal.shadow_name(
-                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
-        FROM renamed AS r
-        JOIN pg_index AS i ON i.indrelid = r.relation
+        SELECT i.*, c.relam, r.former, r.present
+        FROM unnest(indexes) AS given (oid)
+        JOIN pg_index AS i ON i.indexrelid = given.oid
         JOIN pg_class AS c ON c.oid = i.indexrelid
-        -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
-        -- An index cannot become an exclusion constraint.
-        WHERE i.indisvalid AND i.indislive AND NOT i.indisexclusion
-          AND (r.attributes && i.indkey::smallint[]
-               OR i.indexprs::text ~ ':varattno 0 ' OR i.indpred::text ~ ':varattno 0 '
-               OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
-                  AND EXISTS (SELECT FROM pg_depend AS d
-                              WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = ANY (r.attributes)))
+        JOIN renamed AS r ON r.relation = i.indrelid
     ), part AS (
         SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
                CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
                     WHEN k.attribute = 0
-                    THEN snowflake_migrate_internal.rename_columns(pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
+                    THEN snowflake_migrate_internal.rename_columns(
+                        pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
                     ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
                || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
                    coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
@@ -60,27 +46,68 @@ AS $function$
             WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
         LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
         LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
-        LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
+        LEFT JOIN unnest(shadows) AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
+    )
+    SELECT p.indexrelid, bool_and(p.text IS NOT NULL), array_agg(p.attribute ORDER BY p.place),
+           string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts),
+           string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts)
+    FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
+    GROUP BY p.indexrelid
+$function$;
+
+CREATE TYPE snowflake_migrate_internal.shadow_index AS (
+    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
+);
+COMMENT ON TYPE snowflake_migrate_internal.shadow_index IS 'An index of narrow columns, and its counterpart';
+
+-- The indexes of the narrow columns, and those of their shadows.
+CREATE FUNCTION snowflake_migrate_internal.shadow_indexes(keys snowflake_migrate_internal.key[])
+RETURNS SETOF snowflake_migrate_internal.shadow_index LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
+SET quote_all_identifiers = off SET standard_conforming_strings = on
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.* FROM snowflake_migrate_internal.shadows(keys) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present,
+               array_agg(s.attribute) AS attributes
+        FROM shadow AS s GROUP BY s.relation
+    ), narrow_index AS MATERIALIZED (
+        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
+               -- Expressions are part of it, so that no counterpart survives another index of the same name.
+               snowflake_migrate_internal.shadow_name(
+                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
+        FROM renamed AS r
+        JOIN pg_index AS i ON i.indrelid = r.relation
+        JOIN pg_class AS c ON c.oid = i.indexrelid
+        -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
+        -- An index cannot become an exclusion constraint.
+        WHERE i.indisvalid AND i.indislive AND NOT i.indisexclusion
+          AND (r.attributes && i.indkey::smallint[]
+               OR i.indexprs::text ~ ':varattno 0 ' OR i.indpred::text ~ ':varattno 0 '
+               OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+                  AND EXISTS (SELECT FROM pg_depend AS d
+                              WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid
+                                AND d.refobjsubid = ANY (r.attributes)))
     ), definition AS MATERIALIZED (
-        SELECT p.indexrelid, bool_and(p.text IS NOT NULL) AS is_mapped, array_agg(p.attribute ORDER BY p.place) AS attributes,
-               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
-               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
-        FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
-        GROUP BY p.indexrelid
+        SELECT d.* FROM snowflake_migrate_internal.shadow_index_columns(
+            ARRAY(SELECT s::snowflake_migrate_internal.shadow_column FROM shadow AS s), ARRAY(SELECT m.indexrelid FROM narrow_index AS m)) AS d
     ), mapped AS (
         SELECT m.*, p.keys, p.included, p.attributes, w.predicate,
                p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped
         FROM narrow_index AS m
         CROSS JOIN LATERAL (
             SELECT snowflake_migrate_internal.rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
-        JOIN definition AS p ON p.indexrelid = m.indexrelid
+        JOIN definition AS p ON p.index = m.indexrelid
     )
     SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
            coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
                     AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
                     AND NOT snowflake_migrate_internal.uses_other_code('pg_class', m.indexrelid, j.indexrelid)
                     AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
-           CASE WHEN m.is_mapped THEN snowflake_migrate_internal.portable(concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
+           CASE WHEN m.is_mapped THEN snowflake_migrate_internal.portable(concat(
+                  'CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
                   ' ON ', snowflake_migrate_internal.name_of(m.indrelid::regclass),
                   ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
                   ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
@@ -113,7 +140,8 @@ AS $function$
         WHERE i.shadow IS NOT NULL
       UNION ALL
         SELECT 2, i.definition, format('builds an index of %s', i.relation),
-               format('the counterpart of %s. Needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+               format('the counterpart of %s. Needs as much disk space as that index (%s now), and as much WAL',
+                      i.index, pg_size_pretty(pg_relation_size(i.index)))
     ) AS step
     WHERE NOT i.is_ready
     ORDER BY i.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, i.relation::text, i.index::text, step.place

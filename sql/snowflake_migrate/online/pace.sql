@@ -86,10 +86,45 @@ BEGIN
 END
 $function$;
 
+-- Whether the backfill reports again: at most every 10 seconds.
+CREATE FUNCTION snowflake_migrate_internal.is_notice_due(last_notice_at timestamptz)
+RETURNS boolean LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(clock_timestamp() - last_notice_at > interval '10 seconds', true)
+$function$;
+
+-- How the backfill slows down while more other sessions are active than allowed: each
+-- batch doubles the pause. cause is NULL unless the longer pause is not over.
+CREATE FUNCTION snowflake_migrate_internal.slow_down(
+    max_active_sessions integer, pause double precision, elapsed double precision, batch_ended_at timestamptz,
+    INOUT slow_seconds double precision, INOUT slowed_at timestamptz, OUT cause text, OUT report text
+) LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    shortest_slow CONSTANT double precision := 0.1;
+    longest_slow CONSTANT double precision := 10;
+    active CONSTANT bigint := snowflake_migrate_internal.active_sessions();
+BEGIN
+    IF slowed_at IS DISTINCT FROM batch_ended_at THEN
+        slowed_at := batch_ended_at;
+        slow_seconds := CASE WHEN active > max_active_sessions
+            THEN least(greatest(longest_slow, pause), 2 * greatest(slow_seconds, pause, shortest_slow / 2))
+            ELSE slow_seconds / 2 END;
+        slow_seconds := CASE WHEN slow_seconds >= shortest_slow THEN slow_seconds ELSE 0 END;
+    END IF;
+    IF active > max_active_sessions AND elapsed < slow_seconds THEN
+        cause := format('other sessions: more than %s are active', max_active_sessions);
+        report := format('slowing down to a pause of %s s: %s other sessions are active, more than %s',
+                         round(slow_seconds::numeric, 1), active, max_active_sessions);
+    END IF;
+END
+$function$;
+
 -- What the backfill does next: it waits for a time of at most 0.2 s, after which it
 -- asks again, or copies a batch if that time is NULL. So it follows changes of the
--- pace within that time. While more sessions are active than allowed, each batch
--- doubles the pause. A wait is recorded when it begins and when it ends.
+-- pace within that time. A wait is recorded when it begins and when it ends.
 CREATE FUNCTION snowflake_migrate_internal.backfill_wait(
     keys snowflake_migrate_internal.key[], relation regclass, batch_ended_at timestamptz, is_locked boolean,
     INOUT mark pg_lsn, INOUT marked_at timestamptz, INOUT slow_seconds double precision, INOUT slowed_at timestamptz,
@@ -100,14 +135,11 @@ AS $function$
 DECLARE
     look_again_after CONSTANT double precision := 0.2;
     retry_after CONSTANT double precision := 0.5;
-    shortest_slow CONSTANT double precision := 0.1;
-    longest_slow CONSTANT double precision := 10;
     paused CONSTANT text := 'snowflake_migrate.pace(is_paused => false)';
     settings record;
     pause double precision;
     elapsed CONSTANT double precision := extract(epoch FROM clock_timestamp() - batch_ended_at);
     seconds double precision := look_again_after;
-    active bigint;
     lagging text;
     pid integer;
     is_changed boolean := false;
@@ -135,19 +167,11 @@ BEGIN
     IF settings.max_active_sessions IS NULL THEN
         slow_seconds := 0;
     ELSIF cause IS NULL AND batch_ended_at IS NOT NULL THEN
-        active := snowflake_migrate_internal.active_sessions();
-        IF slowed_at IS DISTINCT FROM batch_ended_at THEN
-            slowed_at := batch_ended_at;
-            slow_seconds := CASE WHEN active > settings.max_active_sessions
-                THEN least(greatest(longest_slow, pause), 2 * greatest(slow_seconds, pause, shortest_slow / 2))
-                ELSE slow_seconds / 2 END;
-            slow_seconds := CASE WHEN slow_seconds >= shortest_slow THEN slow_seconds ELSE 0 END;
-        END IF;
-        IF active > settings.max_active_sessions AND elapsed < slow_seconds THEN
+        SELECT d.slow_seconds, d.slowed_at, d.cause, d.report INTO slow_seconds, slowed_at, cause, report
+        FROM snowflake_migrate_internal.slow_down(
+            settings.max_active_sessions, pause, elapsed, batch_ended_at, slow_seconds, slowed_at) AS d;
+        IF cause IS NOT NULL THEN
             seconds := slow_seconds - elapsed;
-            cause := format('other sessions: more than %s are active', settings.max_active_sessions);
-            report := format('slowing down to a pause of %s s: %s other sessions are active, more than %s',
-                             round(slow_seconds::numeric, 1), active, settings.max_active_sessions);
         END IF;
     END IF;
     IF cause IS NULL THEN
@@ -172,7 +196,8 @@ BEGIN
         is_changed := true;
     END IF;
     IF is_ended THEN
-        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(keys)));
+        PERFORM snowflake_internal.refuse('55000',
+            format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(keys)));
     END IF;
     IF is_changed THEN
         PERFORM snowflake_migrate_internal.keep_progress(step);

@@ -14,16 +14,19 @@ AS $function$
             || '_' || original)::name
 $function$;
 
+CREATE TYPE snowflake_migrate_internal.shadow_column AS (
+    relation regclass, attribute smallint, narrow name, is_required boolean,
+    shadow_name name, trigger_name name, check_name name,
+    shadow smallint, trigger_oid oid, check_oid oid, is_kept boolean, is_filled boolean
+);
+COMMENT ON TYPE snowflake_migrate_internal.shadow_column IS 'A narrow column, and the names and existing objects of its shadow';
+
 -- The narrow columns that hold the same IDs, and the existing objects of their
 -- shadows: the column, the trigger that fills it, and the constraint whose
 -- validation proves that all rows have the value. The trigger's name sorts last,
 -- because triggers fire in the order of their names. With only_of, those of one table.
 CREATE FUNCTION snowflake_migrate_internal.shadows(keys snowflake_migrate_internal.key[], only_of regclass DEFAULT NULL)
-RETURNS TABLE (
-    relation regclass, attribute smallint, narrow name, is_required boolean,
-    shadow_name name, trigger_name name, check_name name,
-    shadow smallint, trigger_oid oid, check_oid oid, is_kept boolean, is_filled boolean
-) LANGUAGE sql STABLE ROWS 4
+RETURNS SETOF snowflake_migrate_internal.shadow_column LANGUAGE sql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
@@ -63,13 +66,16 @@ BEGIN
 END
 $function$;
 
+CREATE TYPE snowflake_migrate_internal.shadow_check AS (
+    check_constraint oid, name name, relation regclass, shadow_name name, shadow oid, is_to_be_valid boolean, is_ready boolean, definition text
+);
+COMMENT ON TYPE snowflake_migrate_internal.shadow_check IS 'A CHECK constraint of narrow columns, and its counterpart';
+
 -- The CHECK constraints on shadow columns: one for each CHECK constraint that uses a
 -- narrow column. The definition is NULL if the expression cannot be mapped to the
 -- shadows, because it uses whole rows.
 CREATE FUNCTION snowflake_migrate_internal.shadow_checks(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (
-    check_constraint oid, name name, relation regclass, shadow_name name, shadow oid, is_to_be_valid boolean, is_ready boolean, definition text
-) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.shadow_check LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
 SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$

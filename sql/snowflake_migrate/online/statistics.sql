@@ -1,11 +1,14 @@
 -- The extended statistics of shadow columns: one statistics object for each of those
 -- that use a narrow column.
 
+CREATE TYPE snowflake_migrate_internal.shadow_statistic AS (
+    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
+);
+COMMENT ON TYPE snowflake_migrate_internal.shadow_statistic IS 'A statistics object of narrow columns, and its counterpart';
+
 -- The statistics objects of narrow columns, and those of their shadows.
 CREATE FUNCTION snowflake_migrate_internal.shadow_statistics(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (
-    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
-) LANGUAGE sql STABLE
+RETURNS SETOF snowflake_migrate_internal.shadow_statistic LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
 SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$

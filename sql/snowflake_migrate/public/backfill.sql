@@ -3,7 +3,8 @@
 -- Arguments that are not NULL are recorded, as by snowflake_migrate.pace().
 CREATE PROCEDURE snowflake_migrate.backfill(
     target regclass, column_name name DEFAULT NULL, also regclass[] DEFAULT NULL, also_columns name[] DEFAULT NULL,
-    batch_size integer DEFAULT NULL, pause interval DEFAULT NULL, max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
+    batch_size integer DEFAULT NULL, pause interval DEFAULT NULL,
+    max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
 ) LANGUAGE plpgsql
 AS $procedure$
 DECLARE
@@ -45,8 +46,7 @@ BEGIN
             slowed_at := wait.slowed_at;
             IF wait.milliseconds IS NOT NULL THEN
                 IF wait.report IS NOT NULL
-                   AND (last_notice_at IS NULL OR last_cause OPERATOR(pg_catalog.<>) wait.cause OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
-                                                  OPERATOR(pg_catalog.>) interval '10 seconds') THEN
+                   AND (last_cause OPERATOR(pg_catalog.<>) wait.cause OR snowflake_migrate_internal.is_notice_due(last_notice_at)) THEN
                     last_notice_at := pg_catalog.clock_timestamp();
                     last_cause := wait.cause;
                     RAISE NOTICE '%', wait.report;
@@ -67,12 +67,11 @@ BEGIN
             batch_ended_at := CASE WHEN NOT batch.is_done THEN pg_catalog.clock_timestamp() END;
             EXIT WHEN batch.is_done;
             IF NOT is_locked THEN
-                IF pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) reported_at OPERATOR(pg_catalog.>) interval '10 seconds' THEN
+                IF snowflake_migrate_internal.is_notice_due(reported_at) THEN
                     reported_at := pg_catalog.clock_timestamp();
                     RAISE NOTICE '%', batch.report;
                 END IF;
-            ELSIF last_notice_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
-                                            OPERATOR(pg_catalog.>) interval '10 seconds' THEN
+            ELSIF snowflake_migrate_internal.is_notice_due(last_notice_at) THEN
                 last_notice_at := pg_catalog.clock_timestamp();
                 last_cause := 'locks';
                 RAISE NOTICE '%', batch.report;
@@ -82,5 +81,9 @@ BEGIN
     RAISE NOTICE '%', snowflake_migrate_internal.backfill_summary(keys);
 END
 $procedure$;
-COMMENT ON PROCEDURE snowflake_migrate.backfill(target regclass, column_name name, also regclass[], also_columns name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS
-    'A step of snowflake_migrate.plan with online => true: copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';
+COMMENT ON PROCEDURE snowflake_migrate.backfill(
+    target regclass, column_name name, also regclass[], also_columns name[],
+    batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer
+) IS
+    'A step of snowflake_migrate.plan with online => true: '
+    'copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';
