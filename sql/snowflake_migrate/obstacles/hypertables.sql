@@ -6,7 +6,8 @@ RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
-    a_day CONSTANT bigint := snowflake_migrate_internal.first_id_at(now() + interval '1 day') - snowflake_migrate_internal.first_id_at(now());
+    a_day CONSTANT bigint := snowflake_migrate_internal.first_id_at(now() + interval '1 day')
+                             - snowflake_migrate_internal.first_id_at(now());
     api_schema name;
     hypertable record;
 BEGIN

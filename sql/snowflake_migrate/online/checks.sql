@@ -13,7 +13,8 @@ AS $function$
     ), planned (relation, place, step) AS (
         SELECT f.relation, 1, snowflake_migrate_internal.step(text 'check', f.relation, text 'ACCESS EXCLUSIVE',
             format('adds check constraints to %s', f.relation),
-            format('the counterparts of %s. Holds the lock for a moment, after short attempts to acquire it', string_agg(quote_ident(f.name), ', ' ORDER BY f.name)),
+            format('the counterparts of %s. Holds the lock for a moment, after short attempts to acquire it',
+                   string_agg(quote_ident(f.name), ', ' ORDER BY f.name)),
             ARRAY[snowflake_migrate_internal.lock_command(ARRAY[f.relation]),
                   snowflake_migrate_internal.command(text 'alter', f.relation,
                       format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))])
@@ -23,7 +24,8 @@ AS $function$
         SELECT f.relation, 2, snowflake_migrate_internal.step(text 'validation', f.relation, text 'SHARE UPDATE EXCLUSIVE',
             format('validates checks of %s', f.relation), text 'reads the existing rows',
             ARRAY[snowflake_migrate_internal.command(text 'alter', f.relation,
-                format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)))])
+                format('ALTER TABLE %s %s', f.quoted_name,
+                       string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)))])
         FROM found AS f WHERE f.is_to_be_valid
         GROUP BY f.relation, f.quoted_name
     )

@@ -71,7 +71,8 @@ BEGIN
         SELECT FROM pg_constraint AS k JOIN pg_constraint AS c ON c.conrelid = k.conrelid AND c.contype = 'f' AND c.confrelid = k.confrelid
         WHERE k.conrelid = relation AND k.contype = 'f' AND k.conname = foreign_key AND c.conname = counterpart)
     THEN
-        PERFORM snowflake_internal.refuse('40001', format('the name of the table that foreign key "%s" of %s references belongs to another table now', foreign_key, relation),
+        PERFORM snowflake_internal.refuse('40001',
+            format('the name of the table that foreign key "%s" of %s references belongs to another table now', foreign_key, relation),
             detail => 'The table, or its schema, was renamed at the same time.',
             hint => 'Request the plan again.');
     END IF;
@@ -89,18 +90,21 @@ AS $function$
     CROSS JOIN LATERAL (
         SELECT 1 AS place, snowflake_migrate_internal.step(text 'foreign key', f.relation, text 'SHARE ROW EXCLUSIVE',
             format('adds a foreign key of %s', f.relation),
-            format('the counterpart of %I, which is checked for rows written from now on. Holds the lock for a moment, after short attempts to acquire it', f.name),
+            format('the counterpart of %I, which is checked for rows written from now on. '
+                   'Holds the lock for a moment, after short attempts to acquire it', f.name),
             ARRAY[snowflake_migrate_internal.lock_command(ARRAY(SELECT f.relation UNION SELECT f.referenced), text 'SHARE ROW EXCLUSIVE'),
                   snowflake_migrate_internal.command(text 'call', f.relation,
                       format('snowflake_migrate_internal.require_filled(%s)', (SELECT snowflake_migrate_internal.key_arguments(keys)))),
                   snowflake_migrate_internal.command(text 'alter', f.relation, f.definition),
                   snowflake_migrate_internal.command(text 'call', f.relation,
-                      format('snowflake_migrate_internal.require_same_reference(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name)',
+                      format('snowflake_migrate_internal.require_same_reference('
+                             '%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name)',
                              snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name))]
             -- Its triggers would check rows that the other one does not.
             || CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(ARRAY[f.relation]) AS t
                                  WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
-                    THEN ARRAY[snowflake_migrate_internal.command(text 'copy states', f.relation, columns => ARRAY[f.name, f.shadow_name])] END) AS step
+                    THEN ARRAY[snowflake_migrate_internal.command(
+                             text 'copy states', f.relation, columns => ARRAY[f.name, f.shadow_name])] END) AS step
         WHERE f.shadow IS NULL
       UNION ALL
         SELECT 2, snowflake_migrate_internal.step(text 'validation', f.relation, text 'SHARE UPDATE EXCLUSIVE',

@@ -76,7 +76,8 @@ AS $function$
         SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
                -- Expressions are part of it, so that no counterpart survives another index of the same name.
                snowflake_migrate_internal.shadow_name(
-                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
+                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
+                   c.relname) AS shadow_name
         FROM renamed AS r
         JOIN pg_index AS i ON i.indrelid = r.relation
         JOIN pg_class AS c ON c.oid = i.indexrelid
@@ -92,7 +93,8 @@ AS $function$
                                 AND d.refobjsubid = ANY (r.attributes)))
     ), definition AS MATERIALIZED (
         SELECT d.* FROM snowflake_migrate_internal.shadow_index_columns(
-            ARRAY(SELECT s::snowflake_migrate_internal.shadow_column FROM shadow AS s), ARRAY(SELECT m.indexrelid FROM narrow_index AS m)) AS d
+            ARRAY(SELECT s::snowflake_migrate_internal.shadow_column FROM shadow AS s),
+            ARRAY(SELECT m.indexrelid FROM narrow_index AS m)) AS d
     ), mapped AS (
         SELECT m.*, p.keys, p.included, p.attributes, w.predicate,
                p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped

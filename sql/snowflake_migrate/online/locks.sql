@@ -42,7 +42,8 @@ BEGIN
     SELECT nullif(concat_ws(' and ', 'process ' || string_agg(DISTINCT l.pid::text || coalesce(format(' (%s)', nullif(concat_ws(', ',
                                   'application_name ' || quote_literal(nullif(a.application_name, '')),
                                   CASE WHEN a.application_name IS NOT NULL THEN a.state END,
-                                  'last query started ' || date_trunc('second', clock_timestamp() - a.query_start) || ' ago'), '')), ''), ', process '),
+                                  'last query started ' || date_trunc('second', clock_timestamp() - a.query_start) || ' ago'), '')), ''),
+                              ', process '),
                      'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', ')), ''),
            'See pg_stat_activity for what they are doing'
            || CASE WHEN count(p.gid) > 0 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
@@ -217,7 +218,8 @@ DECLARE
 BEGIN
     IF relations <> '{}' THEN
         PERFORM snowflake_migrate_internal.lock(relations, mode,
-                                                coalesce(nullif(former_timeout, '0')::interval, snowflake_migrate_internal.lock_time_limit()));
+                                                coalesce(nullif(former_timeout, '0')::interval,
+                                                         snowflake_migrate_internal.lock_time_limit()));
         EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
     END IF;
 END

@@ -135,8 +135,10 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format(CASE WHEN keep_sequence
-                       THEN '%s widened, with the columns that reference it; the sequence continues%s. Clients must reconnect if they have prepared statements or know the types of columns'
-                       ELSE 'new rows of %s get snowflake IDs from %s on. If a column was widened, reconnect clients that have prepared statements or know the types of columns' END,
+                       THEN '%s widened, with the columns that reference it; the sequence continues%s. '
+                            'Clients must reconnect if they have prepared statements or know the types of columns'
+                       ELSE 'new rows of %s get snowflake IDs from %s on. '
+                            'If a column was widened, reconnect clients that have prepared statements or know the types of columns' END,
                   snowflake_migrate_internal.key_names(keys),
                   CASE WHEN keep_sequence
                        THEN (SELECT ' after ' || min(q.last_value)
@@ -169,7 +171,8 @@ AS $function$
       UNION ALL
         SELECT 4, 'building indexes', count(*) FILTER (WHERE i.is_ready), count(*) FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
       UNION ALL
-        SELECT 5, 'adding foreign keys', count(*) FILTER (WHERE f.is_ready), count(*) FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
+        SELECT 5, 'adding foreign keys', count(*) FILTER (WHERE f.is_ready), count(*)
+        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
     )
     SELECT coalesce(p.text, 'ready to swap'), p.place IS NOT DISTINCT FROM 2
     FROM (VALUES (1)) AS always

@@ -67,7 +67,8 @@ END
 $function$;
 
 CREATE TYPE snowflake_migrate_internal.shadow_check AS (
-    check_constraint oid, name name, relation regclass, shadow_name name, shadow oid, is_to_be_valid boolean, is_ready boolean, definition text
+    check_constraint oid, name name, relation regclass, shadow_name name, shadow oid, is_to_be_valid boolean, is_ready boolean,
+    definition text
 );
 COMMENT ON TYPE snowflake_migrate_internal.shadow_check IS 'A CHECK constraint of narrow columns, and its counterpart';
 
@@ -138,8 +139,10 @@ AS $function$
             (2, CASE WHEN s.attstattarget >= 0
                      THEN format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', s.quoted_name, s.shadow_name, s.attstattarget) END),
             (3, CASE WHEN s.options IS NOT NULL
-                     THEN format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', s.quoted_name, s.shadow_name, array_to_string(s.options, ', ')) END),
-            (4, format(E'CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow(%L, %L)',
+                     THEN format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', s.quoted_name, s.shadow_name,
+                                 array_to_string(s.options, ', ')) END),
+            (4, format(E'CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        '
+                       'FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow(%L, %L)',
                        s.trigger_name, s.quoted_name, s.narrow, s.shadow_name)),
             (5, format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', s.quoted_name, s.trigger_name))) AS c (place, statement)
         WHERE c.statement IS NOT NULL
@@ -150,14 +153,16 @@ AS $function$
     )
     SELECT snowflake_migrate_internal.step(text 'shadow', s.relation, text 'ACCESS EXCLUSIVE',
         format('adds shadow columns to %s', s.relation),
-        format('a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows. Holds the lock for a moment, after short attempts to acquire it',
+        format('a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows. '
+               'Holds the lock for a moment, after short attempts to acquire it',
                string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
         || coalesce('. Published by ' || snowflake_migrate_internal.publications(s.relation, min(s.narrow::text)::name)
                     || format(': first at the subscribers, ALTER TABLE %s %s', s.quoted_name,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), ''),
         snowflake_migrate_internal.lock_command(ARRAY[s.relation]) || c.commands
         || snowflake_migrate_internal.command(text 'call', s.relation,
-               format('snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass)', (SELECT snowflake_migrate_internal.key_arguments(keys)), s.quoted_name)))
+               format('snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass)',
+                      (SELECT snowflake_migrate_internal.key_arguments(keys)), s.quoted_name)))
     FROM shadow AS s
     JOIN altering AS c ON c.relation = s.relation
     GROUP BY s.relation, s.quoted_name, c.commands
@@ -199,7 +204,8 @@ BEGIN
                format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_migrate_internal.name_of(k.conrelid::regclass), k.conname)
         FROM shadow AS s JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
       UNION ALL
-        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
+        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM shadow AS s
+        WHERE s.trigger_oid IS NOT NULL
       UNION ALL
         SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.shadow_name) FROM shadow AS s
     )

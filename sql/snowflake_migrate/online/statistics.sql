@@ -29,7 +29,8 @@ AS $function$
     ), named AS MATERIALIZED (
         -- The definition is part of the name, so that no counterpart survives another one of the same name.
         SELECT m.*, snowflake_migrate_internal.shadow_name(
-                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
+                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')),
+                   m.stxname) AS shadow_name
         FROM narrow_statistics AS m
     )
     SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
@@ -38,7 +39,8 @@ AS $function$
                    ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
                          FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
                          WHERE k.kind::"char" = ANY (m.stxkind)) END
-           || ' ON ' || snowflake_migrate_internal.portable(part.texts) || ' FROM ' || snowflake_migrate_internal.name_of(m.stxrelid::regclass),
+           || ' ON ' || snowflake_migrate_internal.portable(part.texts) || ' FROM '
+           || snowflake_migrate_internal.name_of(m.stxrelid::regclass),
            coalesce(m.stxstattarget, -1)
     FROM named AS m
     CROSS JOIN LATERAL (
@@ -135,7 +137,8 @@ AS $function$
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE i.shadow = c.oid)
       UNION ALL
         SELECT 3, d.relation, 'SHARE UPDATE EXCLUSIVE', true, 'a statistics object',
-               ARRAY[snowflake_migrate_internal.command(text 'plain', d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname))], x.stxname
+               ARRAY[snowflake_migrate_internal.command(text 'plain', d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname))],
+               x.stxname
         FROM dependent AS d
         JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE E'snowflake\\_%'
         JOIN pg_namespace AS n ON n.oid = x.stxnamespace

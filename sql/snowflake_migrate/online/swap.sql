@@ -197,7 +197,9 @@ BEGIN
         IF holders IS NULL THEN
             RETURN;
         ELSIF clock_timestamp() - started_at > time_limit THEN
-            PERFORM snowflake_internal.refuse('55000', format('transactions that started before all rows of %s were copied have not ended within %s', snowflake_migrate_internal.key_names(keys), time_limit),
+            PERFORM snowflake_internal.refuse('55000',
+                format('transactions that started before all rows of %s were copied have not ended within %s',
+                       snowflake_migrate_internal.key_names(keys), time_limit),
                 detail => format('They belong to: %s.', holders),
                 hint => 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.');
         ELSIF clock_timestamp() - last_notice_at > interval '5 seconds' THEN
@@ -213,7 +215,8 @@ $function$;
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_migrate_internal.swap_locked(
-    keys snowflake_migrate_internal.key[], locked regclass[], relations regclass[], before text, commands snowflake_migrate_internal.command[], not_nulls jsonb,
+    keys snowflake_migrate_internal.key[], locked regclass[], relations regclass[], before text,
+    commands snowflake_migrate_internal.command[], not_nulls jsonb,
     dependents jsonb, dependents_before text, search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -254,7 +257,8 @@ BEGIN
     IF NOT keep_sequence THEN
         PERFORM snowflake_internal.run(s.relation, s.statement)
         FROM unnest(keys) AS key
-        CROSS JOIN LATERAL snowflake_migrate_internal.boundary_statements(snowflake_migrate_internal.origin(key.target, key.column_name)) AS s;
+        CROSS JOIN LATERAL snowflake_migrate_internal.boundary_statements(
+            snowflake_migrate_internal.origin(key.target, key.column_name)) AS s;
     END IF;
     FOR not_null IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
@@ -264,13 +268,18 @@ BEGIN
         JOIN pg_constraint AS k ON k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum]
     LOOP
         IF not_null.present <> not_null.former THEN
-            PERFORM snowflake_internal.run(not_null.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', not_null.quoted_name, not_null.present, not_null.former));
+            PERFORM snowflake_internal.run(not_null.relation,
+                                           format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I',
+                                                  not_null.quoted_name, not_null.present, not_null.former));
         END IF;
         IF NOT not_null.is_inherited THEN
-            PERFORM snowflake_internal.run(not_null.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', not_null.quoted_name, not_null.former));
+            PERFORM snowflake_internal.run(not_null.relation,
+                                           format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', not_null.quoted_name, not_null.former));
         END IF;
         IF not_null.comment IS NOT NULL THEN
-            PERFORM snowflake_internal.run(not_null.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', not_null.former, not_null.quoted_name, not_null.comment));
+            PERFORM snowflake_internal.run(not_null.relation,
+                                           format('COMMENT ON CONSTRAINT %I ON %s IS %L',
+                                                  not_null.former, not_null.quoted_name, not_null.comment));
         END IF;
     END LOOP;
     PERFORM snowflake_migrate_internal.continue_identity(i) FROM unnest(identities) AS i;
@@ -290,7 +299,8 @@ $function$;
 
 -- The swap. As much as possible is checked and prepared before the lock, which is
 -- held only for the changes.
-CREATE FUNCTION snowflake_migrate_internal.swap(keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false)
+CREATE FUNCTION snowflake_migrate_internal.swap(keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL,
+                                                keep_sequence boolean DEFAULT false)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -380,7 +390,8 @@ AS $function$
     SELECT snowflake_migrate_internal.step(text 'swap', (keys[1]).target, text 'ACCESS EXCLUSIVE',
         format('swaps %s of %s', snowflake_migrate_internal.counted(count(*), text 'column'),
                snowflake_migrate_internal.counted(count(DISTINCT s.relation), text 'table')),
-        format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. %s',
+        format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. '
+               'They become the last columns of their tables. %s',
                snowflake_migrate_internal.some_names(array_agg(format('%s.%I', s.relation, s.narrow)
                    ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute)),
                CASE WHEN keep_sequence THEN 'Sequences go on, above the end of an integer, too'

@@ -17,7 +17,8 @@ BEGIN
     key_column := snowflake_internal.column_of(target, column_name);
     keys := snowflake_migrate_internal.unfinished(ARRAY[(target, key_column)::snowflake_migrate_internal.key]);
     IF NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE s.trigger_oid IS NOT NULL)
-       OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.progress AS p WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name)
+       OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.progress AS p
+                      WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name)
     THEN
         PERFORM snowflake_internal.refuse('55000', format('column "%s" of %s is not being migrated online', key_column, target),
             hint => 'The view snowflake_migrate.progress lists the unfinished online migrations.');
@@ -26,5 +27,7 @@ BEGIN
     PERFORM snowflake_migrate_internal.set_pace(keys, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);
 END
 $procedure$;
-COMMENT ON PROCEDURE snowflake_migrate.pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean) IS
-    'Changes how fast snowflake_migrate.backfill() copies rows, or pauses or resumes it, also while it runs in another session; NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';
+COMMENT ON PROCEDURE snowflake_migrate.pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval,
+                                            max_active_sessions integer, is_paused boolean) IS
+    'Changes how fast snowflake_migrate.backfill() copies rows, or pauses or resumes it, also while it runs in another session; '
+    'NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';

@@ -5,7 +5,8 @@ CREATE VIEW snowflake_migrate.progress AS
            key.column_name,
            phase.step,
            p.rows_done, p.rows_total,
-           pg_catalog.round(100::numeric * p.rows_done::numeric / CASE WHEN p.rows_total <> 0::bigint THEN p.rows_total END::numeric, 1) AS percent_done,
+           pg_catalog.round(100::numeric * p.rows_done::numeric / CASE WHEN p.rows_total <> 0::bigint THEN p.rows_total END::numeric,
+                            1) AS percent_done,
            pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
            -- That of indexes and constraints, which follow, is not known.
            CASE WHEN phase.is_backfill THEN pg_catalog.make_interval(secs => pg_catalog.round(
@@ -33,15 +34,21 @@ CREATE VIEW snowflake_migrate.progress AS
 COMMENT ON VIEW snowflake_migrate.progress IS 'Unfinished online migrations. Tables that are migrated together have the same figures';
 COMMENT ON COLUMN snowflake_migrate.progress.table_name IS 'Table whose key is being migrated';
 COMMENT ON COLUMN snowflake_migrate.progress.column_name IS 'Key column';
-COMMENT ON COLUMN snowflake_migrate.progress.step IS 'Current or next step, with its number among those of its kind: adding shadow columns, backfill, validating rows, building indexes, adding foreign keys; or ready to swap';
+COMMENT ON COLUMN snowflake_migrate.progress.step IS
+    'Current or next step, with its number among those of its kind: '
+    'adding shadow columns, backfill, validating rows, building indexes, adding foreign keys; or ready to swap';
 COMMENT ON COLUMN snowflake_migrate.progress.rows_done IS 'Rows that the backfill has copied, in all tables';
 COMMENT ON COLUMN snowflake_migrate.progress.rows_total IS 'Rows to copy: counted in the part that is done, estimated in the rest';
 COMMENT ON COLUMN snowflake_migrate.progress.percent_done IS 'Share of rows_total that is done, in percent; NULL if there are none';
 COMMENT ON COLUMN snowflake_migrate.progress.rows_per_second IS 'Rows per second of the current or the last call of the backfill';
-COMMENT ON COLUMN snowflake_migrate.progress.time_left IS 'Estimated time until the backfill ends, at that rate; NULL if it is not known, and after the backfill';
+COMMENT ON COLUMN snowflake_migrate.progress.time_left IS
+    'Estimated time until the backfill ends, at that rate; NULL if it is not known, and after the backfill';
 COMMENT ON COLUMN snowflake_migrate.progress.is_paused IS 'Whether snowflake_migrate.pace() has paused the backfill';
 COMMENT ON COLUMN snowflake_migrate.progress.batch_size IS 'Largest number of rows that the backfill copies in one transaction';
 COMMENT ON COLUMN snowflake_migrate.progress.pause IS 'Pause after each batch';
-COMMENT ON COLUMN snowflake_migrate.progress.max_replay_lag IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
-COMMENT ON COLUMN snowflake_migrate.progress.max_active_sessions IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
-COMMENT ON COLUMN snowflake_migrate.progress.waiting_for IS 'What the backfill waits for at the moment; NULL if it copies rows or does not run';
+COMMENT ON COLUMN snowflake_migrate.progress.max_replay_lag IS
+    'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate.progress.max_active_sessions IS
+    'The pauses grow while more other sessions are active; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate.progress.waiting_for IS
+    'What the backfill waits for at the moment; NULL if it copies rows or does not run';
