@@ -42,6 +42,187 @@
 -- next ID. Until then log_cnt shows it, because the extension leaves log_cnt
 -- negative. Below the bound, the server that issued an ID cannot be determined.
 
+-- IDs of one kind that an audit has found. kind is the text of the finding; of 'IDs' and
+-- 'old numbers' it is none. backend is that of IDs with this server's node number.
+CREATE TYPE snowflake_internal.audited AS (kind text, backend integer, ids bigint, highest bigint);
+
+-- The audited column, which is the only one with IDs if it is not named.
+CREATE FUNCTION snowflake_internal.audited_column(target regclass, column_name name)
+RETURNS name LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    audited_column CONSTANT name := snowflake_internal.ids_column(target, column_name);
+    declared text;
+    base oid;
+BEGIN
+    WITH RECURSIVE type (declared, oid, base) AS (
+        SELECT format_type(a.atttypid, a.atttypmod), t.oid, t.typbasetype
+        FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE a.attrelid = target AND a.attname = audited_column
+      UNION ALL
+        SELECT d.declared, t.oid, t.typbasetype FROM type AS d JOIN pg_type AS t ON t.oid = d.base
+    )
+    SELECT d.declared, d.oid INTO declared, base FROM type AS d WHERE d.base = 0;
+    IF base NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
+        PERFORM snowflake_internal.refuse('42804', format('column "%s" of %s cannot hold IDs', audited_column, target),
+            detail => format('Its type is %s.', declared),
+            hint => 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.');
+    END IF;
+    RETURN audited_column;
+END
+$function$;
+
+-- Whether a unique index on this column alone proves that there are no duplicates. Some do
+-- not count: a deferrable one, because this transaction may have pending checks; an invalid
+-- one left by CREATE INDEX CONCURRENTLY; and that of a table with inheritance children,
+-- which have their own indexes. The unique index of a partitioned table covers its
+-- partitions, because it contains the partition key.
+CREATE FUNCTION snowflake_internal.is_unique(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_index AS i
+        JOIN pg_class AS c ON c.oid = i.indrelid
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] AND a.attname = column_name
+        JOIN pg_opclass AS o ON o.oid = i.indclass[0]
+        JOIN pg_opfamily AS f ON f.oid = o.opcfamily AND f.opfname = 'integer_ops' AND f.opfnamespace = 'pg_catalog'::regnamespace
+        WHERE i.indrelid = target AND i.indisunique AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
+          AND i.indnkeyatts = 1 AND i.indpred IS NULL
+          AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
+$function$;
+
+-- The node number of this server, if it issues IDs. Otherwise a notice says why some are not
+-- searched for.
+CREATE FUNCTION snowflake_internal.audited_node()
+RETURNS integer LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    own_node integer;
+    unknown_reason text;
+BEGIN
+    SELECT s.node_id,
+           CASE WHEN NOT s.preloaded THEN 'snowflake is not in shared_preload_libraries.'
+                WHEN s.node_id IS NULL THEN 'snowflake.node_id is not set.'
+                WHEN pg_is_in_recovery() THEN 'A standby issues no IDs. Run the audit on its primary server.' END
+    INTO own_node, unknown_reason
+    FROM snowflake_internal.get_status() AS s;
+    IF unknown_reason IS NOT NULL THEN
+        RAISE NOTICE 'IDs that this server cannot have issued are not searched for' USING DETAIL = unknown_reason;
+        RETURN NULL;
+    END IF;
+    RETURN own_node;
+END
+$function$;
+
+-- The highest ID that any server can have issued by now, and what the mark says of this one.
+CREATE FUNCTION snowflake_internal.highest_possible_id(OUT allowed bigint, OUT mark bigint, OUT is_mark_in_slots boolean)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- Asked before the mark and the slots are read.
+    is_mark_read CONSTANT boolean := coalesce(
+        (SELECT s.database_reserved_until IS NOT NULL FROM snowflake_internal.get_status() AS s), false);
+    ahead interval;
+    max_step interval;
+BEGIN
+    SELECT greatest(m.last_value - 1, 0), m.log_cnt < 0 AND is_mark_read INTO mark, is_mark_in_slots
+    FROM snowflake_internal.mark AS m;
+    -- Settings are not defined if the library is not preloaded; their defaults are used then.
+    SELECT make_interval(secs => (coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_borrow'), '1000')::float8
+                                  + coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.lease'), '2000')::float8) / 1000),
+           make_interval(secs => nullif(coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_clock_step'), '86400000'),
+                                        '-1')::float8 / 1000)
+    INTO ahead, max_step
+    FROM pg_settings AS s WHERE s.name LIKE 'snowflake.%';
+    allowed := snowflake_internal.max_id(clock_timestamp() + ahead);
+    IF max_step IS NULL OR mark <= snowflake_internal.max_id(clock_timestamp() + max_step + ahead) THEN
+        allowed := greatest(allowed, mark);
+    END IF;
+END
+$function$;
+
+-- The first scan: all values of the column, by kind. Those from `first` on may be IDs. No old
+-- number is above `last_old`. Without a boundary, IDs begin at `oldest`.
+CREATE FUNCTION snowflake_internal.values_by_kind(
+    target regclass, numbers text, first bigint, last_old bigint, oldest bigint, is_boundary_given boolean, own_node integer,
+    expected_nodes integer[], caller_path text
+) RETURNS snowflake_internal.audited[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+    SELECT (snowflake_internal.read_audited(target, format(
+        'SELECT array_agg(ROW(g.kind, g.backend, g.count, g.top)::snowflake_internal.audited)
+         FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
+               FROM (SELECT d.id,
+                            CASE WHEN d.id < %2$L::bigint AND (%8$L::boolean OR d.id > %6$L::bigint) THEN ''numbers below the boundary''
+                                 WHEN d.id < %2$L::bigint THEN ''old numbers''
+                                 WHEN d.id < 0 THEN ''negative numbers''
+                                 WHEN d.id < %7$L::bigint THEN ''numbers below all IDs, and no boundary is set''
+                                 WHEN d.id > %3$L::bigint THEN ''numbers outside of this server''''s layout''
+                                 WHEN %5$L::integer[] IS NOT NULL AND snowflake_internal.node_id(d.id) <> ALL (%5$L::integer[])
+                                 THEN ''IDs of unexpected nodes''
+                                 ELSE ''IDs'' END AS kind,
+                            CASE WHEN d.id >= greatest(%2$L::bigint, %7$L::bigint) AND d.id <= %3$L::bigint
+                                      AND snowflake_internal.node_id(d.id) = %4$L::integer
+                                 THEN snowflake_internal.backend_id(d.id) END AS backend
+                     FROM (%1$s IS NOT NULL) AS d) AS n
+               GROUP BY n.kind, n.backend) AS g',
+        numbers, first, snowflake_internal.max_id(timestamptz 'infinity'), own_node, array_remove(expected_nodes, NULL), last_old,
+        oldest, is_boundary_given), caller_path))[1]::snowflake_internal.audited[]
+$function$;
+
+-- The second scan: what is later than any server can have issued, and what this server
+-- cannot have issued, because it is above the last ID of its backend number.
+CREATE FUNCTION snowflake_internal.impossible_ids(
+    target regclass, column_name name, numbers text, first bigint, own_node integer, seen snowflake_internal.audited[], caller_path text
+) RETURNS snowflake_internal.audited[] LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    highest_number CONSTANT bigint := 9223372036854775807;
+    highest CONSTANT bigint := (SELECT max(s.highest) FROM unnest(seen) AS s WHERE s.kind IN ('IDs', 'IDs of unexpected nodes'));
+    possible record;
+    bounds bigint[];
+    tops bigint[];
+    lowest_bound bigint;
+BEGIN
+    SELECT p.* INTO possible FROM snowflake_internal.highest_possible_id() AS p;
+    IF own_node IS NOT NULL THEN
+        -- A slot without values above its bound gets the highest number as its bound.
+        SELECT array_agg(CASE WHEN own.top > b.bound THEN b.bound ELSE highest_number END ORDER BY s.backend_id),
+               array_agg(coalesce(own.top, 0) ORDER BY s.backend_id),
+               min(b.bound) FILTER (WHERE own.top > b.bound)
+        INTO bounds, tops, lowest_bound
+        FROM snowflake_internal.get_stat_slots() AS s
+        CROSS JOIN LATERAL (SELECT greatest(s.bound, CASE WHEN NOT possible.is_mark_in_slots THEN possible.mark END, 0)) AS b (bound)
+        LEFT JOIN (SELECT g.backend, max(g.highest) FROM unnest(seen) AS g GROUP BY g.backend) AS own (backend, top)
+          ON own.backend = s.backend_id;
+    END IF;
+    IF NOT coalesce(highest > possible.allowed, false) AND lowest_bound IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN (snowflake_internal.read_audited(target, format(
+        'SELECT array_agg(ROW(k.kind, NULL, k.ids, k.top)::snowflake_internal.audited)
+         FROM (SELECT count(*) FILTER (WHERE n.id > %7$L::bigint) AS future,
+                      max(n.id) FILTER (WHERE n.id > %7$L::bigint) AS future_top,
+                      count(*) FILTER (WHERE n.is_not_own) AS not_own,
+                      max(n.id) FILTER (WHERE n.is_not_own) AS not_own_top
+               FROM (SELECT d.id, snowflake_internal.node_id(d.id) = %6$L::integer
+                                  AND d.id > (%8$L::bigint[])[snowflake_internal.backend_id(d.id) + 1]
+                                  AND d.id <= (%9$L::bigint[])[snowflake_internal.backend_id(d.id) + 1] AS is_not_own
+                     FROM (%1$s > %3$L::bigint AND audited.%2$I >= %4$L::bigint AND audited.%2$I <= %5$L::bigint) AS d) AS n) AS c
+         CROSS JOIN LATERAL (VALUES (''IDs from the future'', c.future, c.future_top),
+                                    (''IDs with this server''''s node number that it cannot have issued'', c.not_own, c.not_own_top)
+                            ) AS k (kind, ids, top)
+         WHERE k.ids > 0',
+        numbers, column_name, least(possible.allowed, lowest_bound), greatest(first, 0), highest, own_node, possible.allowed, bounds,
+        tops), caller_path))[1]::snowflake_internal.audited[];
+END
+$function$;
+
 CREATE FUNCTION snowflake_internal.audit(
     target regclass, column_name name, expected_nodes integer[], boundary bigint, caller_path text
 ) RETURNS TABLE (finding text, ids bigint, example bigint)
@@ -49,202 +230,47 @@ LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
-    highest_possible CONSTANT bigint := 9223372036854775807;
-    -- The kinds of values that the first scan distinguishes.
-    is_id CONSTANT integer := 0;
-    is_below CONSTANT integer := 1;
-    is_negative CONSTANT integer := 2;
-    is_outside CONSTANT integer := 3;
-    is_of_other_node CONSTANT integer := 4;
-    is_no_old_number CONSTANT integer := 5;
-    is_older_than_ids CONSTANT integer := 6;
-    audited_column name;
-    column_number smallint;
-    column_type oid;
-    numbers text;
-    start bigint;
-    known bigint[];
-    -- Numbers below it are no IDs, where no boundary says that.
-    oldest bigint;
-    last_of_layout CONSTANT bigint := snowflake_internal.max_id(timestamptz 'infinity');
-    own_node integer;
-    is_generating boolean;
-    unknown_reason text;
-    kinds integer[];
-    backends integer[];
-    counts bigint[];
-    tops bigint[];
-    highest bigint;
-    is_mark_read boolean;
-    mark record;
-    ahead interval;
-    max_step interval;
-    allowed bigint;
-    slot_bounds bigint[];
-    slot_tops bigint[];
-    lowest_bound bigint;
-    future bigint;
-    future_top bigint;
-    not_own bigint;
-    not_own_top bigint;
-    duplicates bigint;
-    duplicates_top bigint;
-    id_layout text;
-    server_layout text;
-    answer text[];
-BEGIN
-    audited_column := snowflake_internal.ids_column(target, column_name);
-    WITH RECURSIVE type (number, oid, base) AS (
-        SELECT a.attnum, t.oid, t.typbasetype
-        FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-        WHERE a.attrelid = target AND a.attname = audited_column
-      UNION ALL
-        SELECT d.number, t.oid, t.typbasetype FROM type AS d JOIN pg_type AS t ON t.oid = d.base
-    )
-    SELECT d.number, d.oid INTO column_number, column_type FROM type AS d WHERE d.base = 0;
-    IF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
-        PERFORM snowflake_internal.refuse('42804', format('column "%s" of %s cannot hold IDs', audited_column, target),
-            detail => format('Its type is %s.', (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
-                                                      WHERE a.attrelid = target AND a.attname = audited_column)),
-            hint => 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.');
-    END IF;
-    numbers := format('SELECT audited.%I::bigint AS id FROM %s AS audited WHERE audited.%I', audited_column, target, audited_column);
-
+    audited_column CONSTANT name := snowflake_internal.audited_column(target, column_name);
+    numbers CONSTANT text := format('SELECT audited.%1$I::bigint AS id FROM %2$s AS audited WHERE audited.%1$I', audited_column, target);
     -- The rows of a migrated column that are older than its snowflake IDs.
-    known := CASE WHEN boundary IS NULL THEN snowflake_internal.set_boundary_of(target, audited_column) END;
-    start := coalesce(boundary, known[1], -highest_possible - 1);
-    oldest := CASE WHEN boundary IS NULL AND known IS NULL THEN snowflake_internal.oldest_id() ELSE 0 END;
-
-    -- This server.
-    SELECT s.node_id, s.preloaded AND s.node_id IS NOT NULL AND NOT pg_is_in_recovery(),
-           CASE WHEN NOT s.preloaded THEN 'snowflake is not in shared_preload_libraries.'
-                WHEN s.node_id IS NULL THEN 'snowflake.node_id is not set.'
-                WHEN pg_is_in_recovery() THEN 'A standby issues no IDs. Run the audit on its primary server.' END
-    INTO own_node, is_generating, unknown_reason
-    FROM snowflake_internal.get_status() AS s;
-    IF NOT is_generating THEN
-        RAISE NOTICE 'IDs that this server cannot have issued are not searched for' USING DETAIL = unknown_reason;
-        own_node := NULL;
-    END IF;
-
-    answer := snowflake_internal.read_audited(target, format(
-        'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
-         FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
-               FROM (SELECT d.id,
-                            CASE WHEN d.id < %2$L::bigint THEN CASE WHEN d.id > %6$L::bigint THEN 5 ELSE 1 END WHEN d.id < 0 THEN 2 WHEN d.id < %7$L::bigint THEN 6 WHEN d.id > %3$L::bigint THEN 3
-                                 WHEN %5$L::integer[] IS NOT NULL AND snowflake_internal.node_id(d.id) <> ALL (%5$L::integer[]) THEN 4
-                                 ELSE 0 END AS kind,
-                            CASE WHEN d.id >= greatest(%2$L::bigint, %7$L::bigint) AND d.id <= %3$L::bigint
-                                      AND snowflake_internal.node_id(d.id) = %4$L::integer
-                                 THEN snowflake_internal.backend_id(d.id) END AS backend
-                     FROM (%1$s IS NOT NULL) AS d) AS n
-               GROUP BY n.kind, n.backend) AS g',
-        numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), known[2], oldest), caller_path);
-    kinds := answer[1]::integer[];
-    backends := answer[2]::integer[];
-    counts := answer[3]::bigint[];
-    tops := answer[4]::bigint[];
-    SELECT max(g.top) INTO highest FROM unnest(kinds, tops) AS g (kind, top) WHERE g.kind IN (is_id, is_of_other_node);
+    known CONSTANT bigint[] := CASE WHEN boundary IS NULL THEN snowflake_internal.set_boundary_of(target, audited_column) END;
+    first CONSTANT bigint := coalesce(boundary, known[1], -9223372036854775808);
+    own_node CONSTANT integer := snowflake_internal.audited_node();
+    seen snowflake_internal.audited[];
+    found snowflake_internal.audited[];
+    other record;
+BEGIN
+    seen := snowflake_internal.values_by_kind(target, numbers, first, known[2],
+        CASE WHEN boundary IS NULL AND known IS NULL THEN snowflake_internal.oldest_id() ELSE 0 END,
+        boundary IS NOT NULL, own_node, expected_nodes, caller_path);
     -- With another layout, the decoded fields are not those of the IDs.
-    SELECT s.database_layout, s.layout INTO id_layout, server_layout
-    FROM snowflake_internal.get_status() AS s WHERE s.database_layout <> s.layout;
+    SELECT s.database_layout, s.layout INTO other FROM snowflake_internal.get_status() AS s WHERE s.database_layout <> s.layout;
     IF FOUND THEN
         RAISE NOTICE 'IDs of this database were generated with another layout'
-            USING DETAIL = format('They were generated with "%s"; they are read with "%s".', id_layout, server_layout),
+            USING DETAIL = format('They were generated with "%s"; they are read with "%s".', other.database_layout, other.layout),
                   HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
-        RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
-                     FROM unnest(kinds, counts, tops) AS g (kind, count, top)
-                     WHERE g.kind NOT IN (is_below, is_no_old_number) HAVING sum(g.count) > 0;
+        found := ARRAY(SELECT ('IDs of another layout', NULL, sum(s.ids)::bigint, max(s.highest))::snowflake_internal.audited
+                       FROM unnest(seen) AS s
+                       WHERE s.kind NOT IN ('old numbers', 'numbers below the boundary') HAVING sum(s.ids) > 0);
     END IF;
-
-    -- The highest ID that may exist by now.
-    is_mark_read := coalesce((SELECT s.database_reserved_until IS NOT NULL FROM snowflake_internal.get_status() AS s), false);
-    SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_mark_read AS is_in_slots INTO mark
-    FROM snowflake_internal.mark AS m;
-    -- Settings are not defined if the library is not preloaded; their defaults are used then.
-    SELECT make_interval(secs => (coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_borrow'), '1000')::float8
-                                  + coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.lease'), '2000')::float8) / 1000),
-           make_interval(secs => nullif(coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_clock_step'), '86400000'), '-1')::float8 / 1000)
-    INTO ahead, max_step
-    FROM pg_settings AS s WHERE s.name LIKE 'snowflake.%';
-    allowed := snowflake_internal.max_id(clock_timestamp() + ahead);
-    IF max_step IS NULL
-       OR mark.bound <= snowflake_internal.max_id(clock_timestamp() + max_step + ahead)
-    THEN
-        allowed := greatest(allowed, mark.bound);
-    END IF;
-
-    -- A slot without values above its bound gets the highest possible bound.
-    IF is_generating THEN
-        SELECT array_agg(CASE WHEN seen.top > b.bound THEN b.bound ELSE highest_possible END ORDER BY s.backend_id),
-               array_agg(coalesce(seen.top, 0) ORDER BY s.backend_id),
-               min(b.bound) FILTER (WHERE seen.top > b.bound)
-        INTO slot_bounds, slot_tops, lowest_bound
-        FROM snowflake_internal.get_stat_slots() AS s
-        CROSS JOIN LATERAL (SELECT greatest(s.bound, CASE WHEN NOT mark.is_in_slots THEN mark.bound END, 0)) AS b (bound)
-        LEFT JOIN (SELECT g.backend, max(g.top) FROM unnest(backends, tops) AS g (backend, top) GROUP BY g.backend)
-               AS seen (backend, top) ON seen.backend = s.backend_id;
-    END IF;
-
-    IF highest > allowed OR lowest_bound IS NOT NULL THEN
-        answer := snowflake_internal.read_audited(target, format(
-            'SELECT count(*) FILTER (WHERE n.id > %7$L::bigint) AS count,
-                    max(n.id) FILTER (WHERE n.id > %7$L::bigint) AS top,
-                    count(*) FILTER (WHERE n.is_not_own) AS not_own,
-                    max(n.id) FILTER (WHERE n.is_not_own) AS not_own_top
-             FROM (SELECT d.id, snowflake_internal.node_id(d.id) = %6$L::integer
-                                AND d.id > (%8$L::bigint[])[snowflake_internal.backend_id(d.id) + 1]
-                                AND d.id <= (%9$L::bigint[])[snowflake_internal.backend_id(d.id) + 1] AS is_not_own
-                   FROM (%1$s > %3$L::bigint AND audited.%2$I >= %4$L::bigint AND audited.%2$I <= %5$L::bigint) AS d) AS n',
-            numbers, audited_column, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
-            slot_bounds, slot_tops), caller_path);
-        future := answer[1]::bigint;
-        future_top := answer[2]::bigint;
-        not_own := answer[3]::bigint;
-        not_own_top := answer[4]::bigint;
-    END IF;
-
-    -- A unique index on this column alone proves that there are no duplicates.
-    -- Some do not count: a deferrable one, because this transaction may have
-    -- pending checks; an invalid one left by CREATE INDEX CONCURRENTLY; and that
-    -- of a table with inheritance children, which have their own indexes. The
-    -- unique index of a partitioned table covers its partitions, because it
-    -- contains the partition key.
-    IF NOT EXISTS (
-        SELECT FROM pg_index AS i
-        JOIN pg_class AS c ON c.oid = i.indrelid
-        JOIN pg_opclass AS o ON o.oid = i.indclass[0]
-        JOIN pg_opfamily AS f ON f.oid = o.opcfamily AND f.opfname = 'integer_ops' AND f.opfnamespace = 'pg_catalog'::regnamespace
-        WHERE i.indrelid = target AND i.indisunique AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
-          AND i.indnkeyatts = 1 AND i.indkey[0] = column_number AND i.indpred IS NULL
-          AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
-    THEN
-        answer := snowflake_internal.read_audited(target, format(
-            'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
-             FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers), caller_path);
-        duplicates := answer[1]::bigint;
-        duplicates_top := answer[2]::bigint;
-        IF duplicates > 0 THEN
-            RETURN QUERY SELECT 'duplicates', duplicates, duplicates_top;
-        END IF;
-    END IF;
-    IF future > 0 THEN
-        RETURN QUERY SELECT 'IDs from the future', future, future_top;
+    found := found || seen || snowflake_internal.impossible_ids(target, audited_column, numbers, first, own_node, seen, caller_path);
+    IF NOT snowflake_internal.is_unique(target, audited_column) THEN
+        found := found || (snowflake_internal.read_audited(target, format(
+            'SELECT array_agg(ROW(''duplicates'', NULL, t.ids, t.top)::snowflake_internal.audited)
+             FROM (SELECT sum(g.count - 1)::bigint AS ids, max(g.id) AS top
+                   FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g) AS t
+             WHERE t.ids > 0', numbers), caller_path))[1]::snowflake_internal.audited[];
     END IF;
     RETURN QUERY
-        SELECT name.text, sum(g.count)::bigint, max(g.top)
-        FROM unnest(kinds, counts, tops) AS g (kind, count, top)
-        JOIN (VALUES (is_negative, 'negative numbers'),
-                     (is_outside, 'numbers outside of this server''s layout'),
-                     (is_of_other_node, 'IDs of unexpected nodes'),
-                     (CASE WHEN boundary IS NOT NULL THEN is_below END, 'numbers below the boundary'),
-                     (is_no_old_number, 'numbers below the boundary'),
-                     (is_older_than_ids, 'numbers below all IDs, and no boundary is set')) AS name (kind, text) ON name.kind = g.kind
-        GROUP BY name.kind, name.text
-        ORDER BY array_position(ARRAY[is_negative, is_older_than_ids, is_outside, is_of_other_node, is_below, is_no_old_number], name.kind);
-    IF not_own > 0 THEN
-        RETURN QUERY SELECT 'IDs with this server''s node number that it cannot have issued', not_own, not_own_top;
-    END IF;
+        SELECT f.kind, sum(f.ids)::bigint, max(f.highest)
+        FROM unnest(found) AS f
+        JOIN unnest(ARRAY['IDs of another layout', 'duplicates', 'IDs from the future', 'negative numbers',
+                          'numbers below all IDs, and no boundary is set', 'numbers outside of this server''s layout',
+                          'IDs of unexpected nodes', 'numbers below the boundary',
+                          'IDs with this server''s node number that it cannot have issued']) WITH ORDINALITY AS o (kind, place)
+          ON o.kind = f.kind
+        GROUP BY f.kind, o.place
+        ORDER BY o.place;
 END
 $function$;
 
@@ -261,7 +287,8 @@ AS $function$
 BEGIN
     RETURN QUERY
         SELECT a.finding, a.ids, a.example
-        FROM snowflake_internal.audit(target, column_name, expected_nodes, boundary, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS a;
+        FROM snowflake_internal.audit(
+            target, column_name, expected_nodes, boundary, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS a;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], boundary bigint) IS

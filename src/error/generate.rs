@@ -6,7 +6,6 @@ use snowflake_id::{Time, WallTime};
 
 use super::new_report;
 use crate::clock::time;
-use crate::generator::storage::FLOOR_NUMBER;
 
 pub(super) fn in_recovery() -> ErrorReport {
     new_report(
@@ -87,10 +86,10 @@ pub(super) fn mark_set_ahead(wall: WallTime, set_to: WallTime) -> ErrorReport {
     )
 }
 
-pub(super) fn floor_damaged() -> ErrorReport {
+pub(super) fn floor_damaged(file: u32) -> ErrorReport {
     new_report(
         ERRCODE_DATA_CORRUPTED,
-        format!("file \"global/{}\" is damaged", FLOOR_NUMBER),
+        format!("file \"global/{file}\" is damaged"),
     )
     .set_detail(
         "The file records the time up to which the databases of this server had reserved IDs \

@@ -80,7 +80,8 @@ pub enum Error {
         set_to: WallTime,
     },
     /// The contents of the floor's file are not valid.
-    FloorDamaged,
+    /// The number is that of the file.
+    FloorDamaged(u32),
     /// The clock is behind by more than `snowflake.max_clock_step`.
     ClockBehind {
         /// The wall clock.
@@ -304,7 +305,7 @@ impl Error {
             Error::LayoutTableLocked => generate::layout_table_locked(),
             Error::MarkLocked { waited_ms } => generate::mark_locked(waited_ms),
             Error::MarkSetAhead { wall, set_to } => generate::mark_set_ahead(wall, set_to),
-            Error::FloorDamaged => generate::floor_damaged(),
+            Error::FloorDamaged(file) => generate::floor_damaged(file),
             Error::ClockBehind { wall, reached } => generate::clock_behind(wall, reached),
             Error::ClockAhead { wall, expected } => generate::clock_ahead(wall, expected),
             Error::ClockNotAsExpected { wall, expected } => {

@@ -53,7 +53,7 @@ const MARK_NAME: &CStr = c"mark";
 
 /// The number of the floor's file: "snow" in ASCII. Files of relations have the numbers of
 /// OIDs, which a server counts up from 16384.
-pub const FLOOR_NUMBER: u32 = u32::from_be_bytes(*b"snow");
+const FLOOR_NUMBER: u32 = u32::from_be_bytes(*b"snow");
 
 const FLOOR: GlobalFile = GlobalFile::numbered(FLOOR_NUMBER);
 
@@ -310,5 +310,5 @@ fn bounds_on(page: &Page) -> Result<Bounds, Error> {
     page.contents()
         .and_then(|text| std::str::from_utf8(text).ok())
         .and_then(|text| text.parse().ok())
-        .ok_or(Error::FloorDamaged)
+        .ok_or(Error::FloorDamaged(FLOOR_NUMBER))
 }
