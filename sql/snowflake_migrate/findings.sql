@@ -184,10 +184,15 @@ DECLARE
     places text[];
     found record;
     unlinked text[];
+    holders regclass[];
 BEGIN
     BEGIN
-        SELECT array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname) INTO unlinked
-        FROM (SELECT DISTINCT u.relation, u.attname FROM snowflake_migrate_internal.unlinked_columns(keys) AS u WHERE is_pending) AS u;
+        PERFORM snowflake_migrate_internal.warn_without_foreign_keys(keys) WHERE is_pending;
+        SELECT array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname),
+               (SELECT array_agg(DISTINCT t.target) FROM unnest(array_agg(u.target)) AS t (target))
+        INTO unlinked, holders
+        FROM (SELECT u.relation, u.attname, min(u.target) AS target
+              FROM snowflake_migrate_internal.unlinked_columns(keys) AS u WHERE is_pending GROUP BY u.relation, u.attname) AS u;
         IF unlinked IS NOT NULL THEN
             findings := ARRAY[((keys[1]).target, NULL, NULL,
                 format('Seem to hold these IDs without a foreign key: %s', snowflake_migrate_internal.some_names(unlinked)),
@@ -197,8 +202,8 @@ BEGIN
                      ELSE to_char(cardinality(unlinked), 'FM999,999') || ' columns seem' END
                 USING DETAIL = format('Found by names and by the columns of their tables: %s. '
                                       'Writes of new IDs to them will fail (22003).', snowflake_migrate_internal.some_names(unlinked)),
-                      HINT = format('Before the migration, widen those that hold the IDs: '
-                                    'SELECT * FROM snowflake_migrate.unlinked(%L) has the statements.', (keys[1]).target);
+                      HINT = format('Before the migration, widen those that hold the IDs: %s has the statements.',
+                                    snowflake_migrate_internal.unlinked_calls(holders));
         END IF;
         FOR found IN
             SELECT f.*, f AS whole, row_number() OVER same AS place,

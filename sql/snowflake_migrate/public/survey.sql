@@ -70,16 +70,23 @@ CREATE FUNCTION snowflake_migrate_internal.unlinked_notes(keys snowflake_migrate
 RETURNS TABLE (target regclass, column_name name, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    SELECT u.target, u.target_column,
-           format('%s to hold these IDs without a foreign key: %s. '
-                  'Widen those that do: snowflake_migrate.unlinked() has the statements.',
-                  CASE cardinality(u.names) WHEN 1 THEN '1 column seems'
-                       ELSE to_char(cardinality(u.names), 'FM999,999') || ' columns seem' END,
-                  snowflake_migrate_internal.some_names(u.names))
-    FROM (SELECT u.target, u.target_column,
-                 array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname) AS names
-          FROM snowflake_migrate_internal.unlinked_columns(keys) AS u
-          GROUP BY u.target, u.target_column) AS u
+    SELECT n.target, n.column_name, string_agg(n.note, ' ' ORDER BY n.place)
+    FROM (
+        SELECT (keys[1]).target, (keys[1]).column_name, 1, snowflake_migrate_internal.no_foreign_keys(keys)
+      UNION ALL
+        SELECT u.target, u.target_column, 2,
+               format('%s to hold these IDs without a foreign key: %s. '
+                      'Widen those that do: snowflake_migrate.unlinked() has the statements.',
+                      CASE cardinality(u.names) WHEN 1 THEN '1 column seems'
+                           ELSE to_char(cardinality(u.names), 'FM999,999') || ' columns seem' END,
+                      snowflake_migrate_internal.some_names(u.names))
+        FROM (SELECT u.target, u.target_column,
+                     array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname) AS names
+              FROM snowflake_migrate_internal.unlinked_columns(keys) AS u
+              GROUP BY u.target, u.target_column) AS u
+    ) AS n (target, column_name, place, note)
+    WHERE n.note IS NOT NULL
+    GROUP BY n.target, n.column_name
 $function$;
 
 -- The keys of the survey, with the columns that hold their IDs, in order.
