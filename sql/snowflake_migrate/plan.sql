@@ -67,19 +67,21 @@ AS $function$
         SELECT k.* FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
     ), planned (is_second, place, step) AS (
         SELECT false, k.place, snowflake_migrate_internal.step(text 'record', k.target, text 'SHARE UPDATE EXCLUSIVE',
-            format('records the sequence of %s.%I', k.target, k.column_name), text 'for snowflake_migrate.revert()',
-            ARRAY[snowflake_migrate_internal.command(text 'record', k.target, columns => ARRAY[k.column_name])])
+            text 'records the sequence of %s.%s', text 'for snowflake_migrate.revert()',
+            ARRAY[snowflake_migrate_internal.command(text 'record', k.target, columns => ARRAY[k.column_name])],
+            names => ARRAY[k.target::text, quote_ident(k.column_name)])
         FROM key AS k
         WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
           AND NOT snowflake_migrate_internal.is_recorded(k.target, k.column_name)
       UNION ALL
         SELECT true, k.place, snowflake_migrate_internal.step(text 'boundary', k.target, text 'ACCESS EXCLUSIVE',
-            format('sets the boundary of %s.%I', k.target, k.column_name),
+            text 'sets the boundary of %s.%s',
             format('its default was not set by a migration. Smaller numbers than %s are old: %s', snowflake_internal.oldest_id(),
                    snowflake_migrate_internal.retention_note(ARRAY[(k.target, k.column_name)::snowflake_migrate_internal.key])),
             snowflake_migrate_internal.lock_command(ARRAY[k.target])
             || ARRAY(SELECT snowflake_migrate_internal.command(text 'alter', s.relation, s.statement)
-                     FROM snowflake_internal.boundary_statements(k.target, k.column_name, snowflake_internal.oldest_id(), NULL) AS s))
+                     FROM snowflake_internal.boundary_statements(k.target, k.column_name, snowflake_internal.oldest_id(), NULL) AS s),
+            names => ARRAY[k.target::text, quote_ident(k.column_name)])
         FROM key AS k
         WHERE snowflake_migrate_internal.lacks_boundary(k.target, k.column_name)
     )
@@ -118,7 +120,7 @@ BEGIN
                                          WHEN 'swap' THEN snowflake_migrate_internal.finding_notes(findings, text 'type', NULL)
                                                           || snowflake_migrate_internal.finding_notes(findings, text 'default', NULL)
                                          ELSE '' END,
-                   s.commands, s.keys
+                   s.commands, s.keys, s.names, s.work
             FROM snowflake_migrate_internal.online_steps(keys, keep_sequence) AS s;
         RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.former_steps(keys) AS s WHERE NOT keep_sequence;
         RETURN;
@@ -148,6 +150,10 @@ CREATE FUNCTION snowflake_migrate_internal.plan(
 ) RETURNS SETOF snowflake_migrate_internal.step LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
+DECLARE
+    steps snowflake_migrate_internal.step[];
+    factor numeric;
+    is_paused boolean;
 BEGIN
     IF online THEN
         -- As MOST_KEYS in src/migrate/records.rs.
@@ -157,10 +163,23 @@ BEGIN
                 hint => 'Migrate the tables in several sets.');
         END IF;
         keys := snowflake_migrate_internal.unfinished(keys);
+        SELECT m.factor, m.paused INTO factor, is_paused FROM snowflake_migrate_internal.measured_factor(keys) AS m;
+    END IF;
+    steps := ARRAY(
+        SELECT s
+        FROM snowflake_migrate_internal.steps(keys, coalesce(online, false), search_path, coalesce(keep_sequence, false)) AS s);
+    -- Measuring takes a part of a second.
+    IF factor IS NULL AND (SELECT sum((s.work).seconds) FROM unnest(steps) AS s) >= 1 THEN
+        factor := snowflake_migrate_internal.processor_factor();
+        is_paused := false;
     END IF;
     RETURN QUERY
-        SELECT (row_number() OVER ())::integer, s.kind, s.relation, s.lock_level, s.rewrites, s.in_transaction, s.what, s.note,
-               s.commands, s.keys
-        FROM snowflake_migrate_internal.steps(keys, coalesce(online, false), search_path, coalesce(keep_sequence, false)) AS s;
+        SELECT s.place::integer, s.kind, s.relation, s.lock_level, s.rewrites, s.in_transaction, s.what, s.note,
+               s.commands, s.keys, s.names,
+               ((s.work).rows, (s.work).bytes,
+                (s.work).seconds * CASE WHEN s.kind = 'copy' OR NOT is_paused
+                                        THEN coalesce(factor, 1) ELSE 1 END)::snowflake_migrate_internal.work
+        FROM unnest(steps) WITH ORDINALITY AS s (
+            number, kind, relation, lock_level, rewrites, in_transaction, what, note, commands, keys, names, work, place);
 END
 $function$;

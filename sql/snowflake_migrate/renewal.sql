@@ -226,10 +226,11 @@ RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT snowflake_migrate_internal.step(text 'former', f.target, text 'ACCESS EXCLUSIVE',
-        format('drops the former sequence of %s.%I', f.target, f.column_name),
+        text 'drops the former sequence %s',
         'lastval() then fails in sessions that have used it, as currval() does since the switch. Only that sequence is locked',
         -- The switch may be left for another night.
-        ARRAY[snowflake_migrate_internal.command(text 'run', f.target, 'DROP SEQUENCE IF EXISTS ' || f.name)])
+        ARRAY[snowflake_migrate_internal.command(text 'run', f.target, 'DROP SEQUENCE IF EXISTS ' || f.name)],
+        names => ARRAY[f.name])
     FROM (SELECT s.target, s.column_name, s.former_name AS name
           FROM snowflake_migrate_internal.sequences_at_switch(keys) AS s WHERE s.fate = 'renewed'
         UNION ALL

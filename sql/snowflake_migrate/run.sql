@@ -122,7 +122,9 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     former_timeout CONSTANT text := snowflake_migrate_internal.limit_locks();
+    steps snowflake_migrate_internal.step[];
     plan_step snowflake_migrate_internal.step;
+    kind text;
     done integer := 0;
     recompiles boolean := false;
     is_widened boolean := false;
@@ -138,14 +140,18 @@ BEGIN
     -- Not by the steps, which run as the tables' owners.
     SET LOCAL snowflake_migrate_internal.recompiles_later = 'on';
     BEGIN
-        FOR plan_step IN SELECT s.* FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence) AS s LOOP
+        steps := ARRAY(SELECT s FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence) AS s);
+        FOREACH plan_step IN ARRAY steps LOOP
             IF done = 0 THEN
                 PERFORM snowflake_migrate_internal.lock_first(keys, keep_sequence);
             END IF;
             -- A session that waits for the sequence would find none (XX000).
             EXIT WHEN plan_step.kind = 'former' AND NOT was_switched;
             recompiles := recompiles OR EXISTS (SELECT FROM unnest(plan_step.commands) AS c WHERE c.kind = 'recompile');
-            RAISE NOTICE 'step %: %', plan_step.number, snowflake_migrate_internal.description_of(plan_step);
+            IF plan_step.kind IS DISTINCT FROM kind THEN
+                kind := plan_step.kind;
+                RAISE NOTICE '%', snowflake_migrate_internal.phase_notice(steps, plan_step.number);
+            END IF;
             lock_mode := plan_step.lock_level;
             locking := CASE WHEN plan_step.relation IS NOT NULL THEN ARRAY[plan_step.relation]
                             ELSE ARRAY(SELECT d.target FROM unnest(snowflake_migrate_internal.dependent_columns(keys)) AS d)

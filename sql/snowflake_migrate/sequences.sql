@@ -121,10 +121,11 @@ RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT snowflake_migrate_internal.step(text 'sequence', s.relation, text 'SHARE ROW EXCLUSIVE',
-        format('widens the sequence of %s.%I', s.relation, s.column_name),
+        text 'widens the sequence of %s.%s',
         text 'it continues above the end of an integer. Only the sequence is locked',
         ARRAY[snowflake_migrate_internal.command(text 'widen sequence', s.relation,
-                  snowflake_migrate_internal.sequence_widening(s.sequence), ARRAY[s.column_name])])
+                  snowflake_migrate_internal.sequence_widening(s.sequence), ARRAY[s.column_name])],
+        names => ARRAY[s.relation::text, quote_ident(s.column_name)])
     FROM snowflake_migrate_internal.narrow_sequences(keys) AS s
     ORDER BY s.relation::text
 $function$;

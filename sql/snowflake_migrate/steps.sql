@@ -30,9 +30,16 @@ CREATE TYPE snowflake_migrate_internal.command AS (
 COMMENT ON TYPE snowflake_migrate_internal.command IS
     'What a step of a plan executes: as the owner of the relation, unless it has a role';
 
+-- What takes a step's time. NULL is not known, or too little to count.
+CREATE TYPE snowflake_migrate_internal.work AS (rows numeric, bytes numeric, seconds numeric);
+COMMENT ON TYPE snowflake_migrate_internal.work IS
+    'Rows and bytes that a step of a plan reads and writes, and the seconds that it is expected to take';
+
+-- what is a format for names, which a screen shortens to its width.
 CREATE TYPE snowflake_migrate_internal.step AS (
     number integer, kind text, relation regclass, lock_level text, rewrites boolean, in_transaction boolean,
-    what text, note text, commands snowflake_migrate_internal.command[], keys snowflake_migrate_internal.key[]
+    what text, note text, commands snowflake_migrate_internal.command[], keys snowflake_migrate_internal.key[],
+    names text[], work snowflake_migrate_internal.work
 );
 COMMENT ON TYPE snowflake_migrate_internal.step IS
     'A step of a plan: with the rights of the owner of its relation, or those of several owners if that is NULL. '
@@ -49,9 +56,11 @@ RETURN (kind, relation, sql, columns, relations, role)::snowflake_migrate_intern
 -- A step, which plan() numbers.
 CREATE FUNCTION snowflake_migrate_internal.step(
     kind text, relation regclass, lock_level text, what text, note text, commands snowflake_migrate_internal.command[],
-    keys snowflake_migrate_internal.key[] DEFAULT NULL, rewrites boolean DEFAULT false, in_transaction boolean DEFAULT true
+    keys snowflake_migrate_internal.key[] DEFAULT NULL, rewrites boolean DEFAULT false, in_transaction boolean DEFAULT true,
+    names text[] DEFAULT NULL, work snowflake_migrate_internal.work DEFAULT NULL
 ) RETURNS snowflake_migrate_internal.step LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (NULL, kind, relation, lock_level, rewrites, in_transaction, what, note, commands, keys)::snowflake_migrate_internal.step;
+RETURN (NULL, kind, relation, lock_level, rewrites, in_transaction, what, note, commands, keys, names, work)
+    ::snowflake_migrate_internal.step;
 
 -- The lock that most steps take first.
 CREATE FUNCTION snowflake_migrate_internal.lock_command(relations regclass[], mode text DEFAULT 'ACCESS EXCLUSIVE')
@@ -128,7 +137,7 @@ CREATE FUNCTION snowflake_migrate_internal.description_of(step snowflake_migrate
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT concat_ws('; ', step.what, step.note)
+    SELECT concat_ws('; ', CASE WHEN step.names IS NULL THEN step.what ELSE format(step.what, VARIADIC step.names) END, step.note)
 $function$;
 
 -- Runs commands in order, each with the rights of the owner of the table that it alters, or

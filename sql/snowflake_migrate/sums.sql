@@ -11,20 +11,39 @@ AS $function$
                 ELSE format('about %s days', to_char(ceil(seconds / 86400), 'FM999,999')) END
 $function$;
 
+-- The time of a plan, by the kind of its steps, and where that comes from.
+CREATE FUNCTION snowflake_migrate_internal.time_note(keys snowflake_migrate_internal.key[], steps snowflake_migrate_internal.step[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('Time: %s, ', coalesce(string_agg(format('%s %s', k.name, snowflake_migrate_internal.short_time(k.seconds)), ', '
+                                                    ORDER BY k.place), 'little'))
+           || coalesce((SELECT format('at the speed of the backfill until now, %s rows a second',
+                                    to_char(m.rows_per_second, 'FM999,999,999'))
+                        FROM snowflake_migrate_internal.measured_factor(keys) AS m WHERE m.factor IS NOT NULL),
+                       'by rows, bytes and index entries, at rates measured on a 2-core machine '
+                       'and the present speed of this server''s processor, not of its disks: '
+                       || CASE WHEN bool_or(k.place = 2) THEN 'the plan corrects it after the first batches' ELSE 'measure on a copy' END)
+    FROM (SELECT p.place, p.name, sum((s.work).seconds) AS seconds
+          FROM unnest(steps) AS s
+          JOIN (VALUES (1, 'rewrites', 'widen'), (1, 'rewrites', 'rewrite'), (2, 'rows', 'copy'), (3, 'validations', 'validation'),
+                       (4, 'indexes', 'index')) AS p (place, name, kind) ON p.kind = s.kind
+          GROUP BY p.place, p.name) AS k
+$function$;
+
 -- The sums of the statements that are left: the last row of a plan. The factors and
 -- rates are those of the measurements in docs/migration.md.
 CREATE FUNCTION snowflake_migrate_internal.sums(
-    keys snowflake_migrate_internal.key[], online boolean, validations bigint, OUT what text, OUT note text
+    keys snowflake_migrate_internal.key[], online boolean, steps snowflake_migrate_internal.step[], OUT what text, OUT note text
 ) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
-    -- Of a rewrite: bytes a second, additional space, WAL.
-    rewrite_rate CONSTANT numeric := 40 * 1048576;
+    seconds CONSTANT numeric := (SELECT sum((s.work).seconds) FROM unnest(steps) AS s);
+    validations CONSTANT bigint := (SELECT count(*) FROM unnest(steps) AS s WHERE s.kind = 'validation');
+    -- Of a rewrite: additional space, WAL.
     rewrite_space CONSTANT numeric := 1.3;
     rewrite_wal CONSTANT numeric := 1.25;
-    -- Of an online migration: rows a second.
-    copy_rate CONSTANT numeric := 80000;
     tables bigint;
     bytes numeric;
     largest numeric;
@@ -44,16 +63,11 @@ BEGIN
                coalesce(wal, 0) + coalesce(sum(pg_relation_size(i.index)), 0)
         INTO index_count, space, wal
         FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE NOT i.is_ready;
-        what := CASE WHEN rows IS NULL THEN 'in all: the rows are copied, no estimate'
-                     ELSE format('in all: %s more disk, %s', pg_size_pretty(space),
-                                 snowflake_migrate_internal.rough_time(rows / copy_rate)) END;
+        what := format('in all: %s more disk, %s', pg_size_pretty(space), snowflake_migrate_internal.rough_time(seconds));
         note := format('disk: up to %s more until the tables are vacuumed. WAL: about %s. Scans: %s, and two for each of %s. ',
                        pg_size_pretty(space), pg_size_pretty(wal), snowflake_migrate_internal.counted(validations, text 'validation'),
                        snowflake_migrate_internal.counted(index_count, text 'index build'))
-                || CASE WHEN rows IS NULL THEN 'Time: that of the scans'
-                        ELSE format('Time: %s at %s rows a second, with the indexes, '
-                                    'measured with narrow rows on a 2-core machine; measure on a copy',
-                                    snowflake_migrate_internal.counted(rows::bigint, text 'row'), to_char(copy_rate, 'FM999,999')) END;
+                || snowflake_migrate_internal.time_note(keys, steps);
         RETURN;
     END IF;
     SELECT count(*), sum(t.bytes), max(t.bytes), sum(t.indexes) INTO tables, bytes, largest, index_count
@@ -75,15 +89,15 @@ BEGIN
     JOIN pg_constraint AS k ON k.contype = 'f' AND k.conparentid = 0
         AND (k.conrelid = r.relation AND r.attribute = ANY (k.conkey) OR k.confrelid = r.relation AND r.attribute = ANY (k.confkey))
     WHERE r.is_narrow;
-    what := format('in all: rewrites %s, %s', pg_size_pretty(bytes), snowflake_migrate_internal.rough_time(bytes / rewrite_rate));
+    what := format('in all: rewrites %s, %s', pg_size_pretty(bytes), snowflake_migrate_internal.rough_time(coalesce(seconds, 0)));
     note := format('rewrites %s with %s. Disk: up to %s more in one transaction, %s if the statements run one by one. WAL: about %s. '
                    'Scans: one of each table, and the check of %s once for each of its columns. '
-                   'Time: %s at %s/s, measured on a 2-core machine; measure on a copy',
+                   '%s',
                    snowflake_migrate_internal.counted(tables, text 'table'),
                    CASE index_count WHEN 1 THEN '1 index' ELSE to_char(index_count, 'FM999,999,999') || ' indexes' END,
                    pg_size_pretty(round(bytes * rewrite_space)), pg_size_pretty(round(largest * rewrite_space)),
                    pg_size_pretty(round(bytes * rewrite_wal)), snowflake_migrate_internal.counted(foreign_keys, text 'foreign key'),
-                   pg_size_pretty(bytes), pg_size_pretty(rewrite_rate));
+                   snowflake_migrate_internal.time_note(keys, steps));
 END
 $function$;
 

@@ -136,13 +136,15 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     -- Objects of several owners: each statement in it is run as one of them.
     SELECT snowflake_migrate_internal.step(text 'widen', NULL, text 'ACCESS EXCLUSIVE',
-        (SELECT format('widens %s of %s', snowflake_migrate_internal.counted(count(*), text 'column'),
-                       snowflake_migrate_internal.counted(count(DISTINCT w.target), text 'table'))
-         FROM unnest(g.columns) AS w),
+        CASE cardinality(g.columns) WHEN 1 THEN 'widens %s with its views'
+                                    ELSE 'widens ' || cardinality(g.columns) || ' columns with their views: %s' END,
         snowflake_migrate_internal.widening_note(g.columns, g.note, g.locked_too)
         || coalesce((SELECT string_agg(snowflake_migrate_internal.finding_notes(findings, text 'type', w.target), '')
                      FROM (SELECT DISTINCT t.target FROM unnest(g.columns) AS t) AS w), ''),
-        ARRAY[snowflake_migrate_internal.command(text 'widen', NULL)], g.columns, rewrites => true)
+        ARRAY[snowflake_migrate_internal.command(text 'widen', NULL)], g.columns, rewrites => true,
+        names => ARRAY[(SELECT string_agg(format('%s.%I', w.target, w.column_name), ', ' ORDER BY w.place)
+                        FROM unnest(g.columns) WITH ORDINALITY AS w (target, column_name, place))],
+        work => snowflake_migrate_internal.rewrite_work(g.columns))
     FROM snowflake_migrate_internal.dependent_groups(keys) AS g
 $function$;
 
@@ -182,7 +184,7 @@ AS $function$
             SELECT f.relation FROM snowflake_migrate_internal.table_tree(d.relation, d.first_name) AS f)) AS tree (relations)
     )
     SELECT snowflake_migrate_internal.step(text 'rewrite', d.relation, text 'ACCESS EXCLUSIVE',
-        format('widens %s of %s', d.names, d.relation),
+        text 'widens %s of %s',
         format('rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) '
                'and checks its foreign keys again',
                pg_size_pretty((SELECT sum(pg_total_relation_size(t.relid)) FROM (
@@ -203,7 +205,10 @@ AS $function$
         snowflake_migrate_internal.command(text 'alter', d.relation, format('ALTER TABLE %s %s', d.quoted_name, d.actions))
         || ARRAY(SELECT t FROM snowflake_migrate_internal.statistics_targets(d.relations) AS t ORDER BY t.sql)
         || CASE WHEN d.states IS NOT NULL THEN ARRAY[snowflake_migrate_internal.command(text 'states', d.relation, d.states::text)] END,
-        rewrites => true)
+        rewrites => true, names => ARRAY[d.names, d.relation::text],
+        work => snowflake_migrate_internal.rewrite_work(ARRAY(
+            SELECT (d.relation, a.attname)::snowflake_migrate_internal.key
+            FROM pg_attribute AS a WHERE a.attrelid = d.relation AND a.attnum = ANY (d.attributes))))
     FROM known AS d
     ORDER BY d.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, d.relation::text
 $function$;
@@ -255,7 +260,7 @@ AS $function$
         WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
     )
     SELECT snowflake_migrate_internal.step(text 'switch', s.target, text 'ACCESS EXCLUSIVE',
-        format('gives %s.%I snowflake IDs', s.target, s.column_name),
+        text 'gives %s.%s snowflake IDs',
         snowflake_migrate_internal.default_note(s.target, s.column_name)
         || snowflake_migrate_internal.renewal_note(ARRAY[s.fate], ARRAY[s.sequence])
         -- Once in a plan.
@@ -287,7 +292,8 @@ AS $function$
                format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
                       s.quoted_name, s.column_name, snowflake_migrate_internal.core_schema()))
         || CASE WHEN is_widening THEN ARRAY[snowflake_migrate_internal.command(text 'recompile', s.target)] END,
-        ARRAY[(s.target, s.column_name)::snowflake_migrate_internal.key])
+        ARRAY[(s.target, s.column_name)::snowflake_migrate_internal.key],
+        names => ARRAY[s.target::text, quote_ident(s.column_name)])
     FROM switched AS s
     ORDER BY s.place
 $function$;
@@ -313,14 +319,15 @@ AS $function$
         GROUP BY f.relation
     )
     SELECT snowflake_migrate_internal.step(text 'analyze', d.relation, text 'SHARE UPDATE EXCLUSIVE',
-        format('analyzes %s', d.relation),
+        text 'analyzes %s',
         'a rewritten column has no statistics'
         || CASE WHEN d.is_whole
                 THEN ', nor have its extended statistics and index expressions: '
                      'these are only collected with those of the whole table' ELSE '' END,
         ARRAY[snowflake_migrate_internal.command(text 'plain', d.relation,
             'ANALYZE ' || snowflake_migrate_internal.name_of(d.relation)
-            || CASE WHEN d.is_whole THEN '' ELSE format(' (%s)', d.names) END)])
+            || CASE WHEN d.is_whole THEN '' ELSE format(' (%s)', d.names) END)],
+        names => ARRAY[d.relation::text])
     FROM altered AS d
     ORDER BY d.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, d.relation::text
 $function$;

@@ -61,6 +61,22 @@ AS $function$
         ORDER BY min(o.place))
 $function$;
 
+-- The same for an error: a remedy that several have is there once.
+CREATE FUNCTION snowflake_migrate_internal.obstacle_detail(obstacles snowflake_migrate_internal.obstacle[])
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(format('%s%s. %s', array_to_string(r.obstacles[:10], '; '),
+                             CASE WHEN cardinality(r.obstacles) > 10
+                                  THEN format('; and %s more', to_char(cardinality(r.obstacles) - 10, 'FM999,999')) ELSE '' END,
+                             r.remedy), E'\n' ORDER BY r.place)
+    FROM (SELECT array_agg(d.obstacle ORDER BY d.place) AS obstacles, d.remedy, min(d.place) AS place
+          FROM (SELECT o.obstacle, o.remedy, min(o.place) AS place
+                FROM unnest(obstacles) WITH ORDINALITY AS o (relation, column_name, obstacle, remedy, sqlstate_code, place)
+                GROUP BY o.obstacle, o.remedy) AS d
+          GROUP BY d.remedy) AS r
+$function$;
+
 -- Fails if there are obstacles.
 CREATE FUNCTION snowflake_migrate_internal.refuse_obstacles(obstacles snowflake_migrate_internal.obstacle[], message text, hint text)
 RETURNS void LANGUAGE plpgsql STABLE
@@ -69,7 +85,7 @@ AS $function$
 BEGIN
     IF obstacles <> '{}' THEN
         PERFORM snowflake_internal.refuse((SELECT min(o.sqlstate_code) FROM unnest(obstacles) AS o), message,
-            detail => array_to_string(snowflake_migrate_internal.obstacle_lines(obstacles), E'\n'), hint => hint);
+            detail => snowflake_migrate_internal.obstacle_detail(obstacles), hint => hint);
     END IF;
 END
 $function$;

@@ -66,7 +66,8 @@ $function$;
 
 -- The tables whose rows are to be copied, and what that takes; NULLs if there are none.
 CREATE FUNCTION snowflake_migrate_internal.backfill_needs(
-    keys snowflake_migrate_internal.key[], OUT names text[], OUT tables bigint, OUT rows numeric, OUT bytes numeric, OUT wal numeric
+    keys snowflake_migrate_internal.key[], OUT names text[], OUT tables bigint, OUT rows numeric, OUT bytes numeric, OUT wal numeric,
+    OUT seconds numeric
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -74,7 +75,13 @@ AS $function$
     -- in each index unless the row's page has room (HOT). In addition, each page
     -- is logged in full once after a checkpoint.
     SELECT array_agg(t.relation::text ORDER BY t.relation::text), count(*), sum(t.rows), sum(t.bytes),
-           sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes)
+           sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes),
+           -- Of the rows that are left.
+           sum(snowflake_migrate_internal.copy_seconds(t.relation, t.rows, t.heap) * coalesce((
+               SELECT 1 - least(p.blocks_done::numeric / nullif(p.blocks_total, 0), 1)
+               FROM snowflake_migrate_internal.progress AS p
+               WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name AND p.relation = t.relation
+                 AND p.filenode = pg_relation_filenode(t.relation)), 1))
     FROM (SELECT DISTINCT s.relation, snowflake_migrate_internal.row_estimate(s.relation) AS rows,
                  pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
                  (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
@@ -91,8 +98,9 @@ DECLARE
     bytes numeric;
     wal numeric;
     rows numeric;
+    seconds numeric;
 BEGIN
-    SELECT n.names, n.bytes, n.wal, n.rows INTO tables, bytes, wal, rows
+    SELECT n.names, n.bytes, n.wal, n.rows, n.seconds INTO tables, bytes, wal, rows, seconds
     FROM snowflake_migrate_internal.backfill_needs(keys) AS n;
     IF tables IS NULL THEN
         RETURN;
@@ -119,14 +127,15 @@ BEGIN
                                    array_agg(snowflake_migrate_internal.name_of(k.target) ORDER BY k.place),
                                    array_agg(k.column_name ORDER BY k.place))
                      FROM unnest(keys[2:]) WITH ORDINALITY AS k (target, column_name, place) HAVING count(*) > 0)))],
-            keys, in_transaction => false);
+            keys, in_transaction => false, work => (rows, bytes, seconds)::snowflake_migrate_internal.work);
     END IF;
     RETURN QUERY
         SELECT (snowflake_migrate_internal.step(text 'validation', s.relation, text 'SHARE UPDATE EXCLUSIVE',
-            format('checks the copies of %s.%I', s.relation, s.narrow),
+            text 'checks the copies of %s.%s',
             text 'later steps rely on it that each row has its shadow. If it fails (23514), CALL snowflake_migrate.backfill() again',
             ARRAY[snowflake_migrate_internal.command(text 'alter', s.relation,
-                format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(s.relation), s.check_name))])).*
+                format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(s.relation), s.check_name))],
+            names => ARRAY[s.relation::text, quote_ident(s.narrow)], work => snowflake_migrate_internal.scan_work(s.relation))).*
         FROM snowflake_migrate_internal.shadows(keys) AS s
         WHERE NOT s.is_filled
         ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute;

@@ -89,7 +89,7 @@ AS $function$
     FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
     CROSS JOIN LATERAL (
         SELECT 1 AS place, snowflake_migrate_internal.step(text 'foreign key', f.relation, text 'SHARE ROW EXCLUSIVE',
-            format('adds a foreign key of %s', f.relation),
+            text 'adds foreign key %s of %s',
             format('the counterpart of %I, which is checked for rows written from now on. '
                    'Holds the lock for a moment, after short attempts to acquire it', f.name),
             ARRAY[snowflake_migrate_internal.lock_command(ARRAY(SELECT f.relation UNION SELECT f.referenced), text 'SHARE ROW EXCLUSIVE'),
@@ -104,14 +104,17 @@ AS $function$
             || CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(ARRAY[f.relation]) AS t
                                  WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
                     THEN ARRAY[snowflake_migrate_internal.command(
-                             text 'copy states', f.relation, columns => ARRAY[f.name, f.shadow_name])] END) AS step
+                             text 'copy states', f.relation, columns => ARRAY[f.name, f.shadow_name])] END,
+            names => ARRAY[quote_ident(f.name), f.relation::text]) AS step
         WHERE f.shadow IS NULL
       UNION ALL
         SELECT 2, snowflake_migrate_internal.step(text 'validation', f.relation, text 'SHARE UPDATE EXCLUSIVE',
-            format('validates a foreign key of %s', f.relation),
+            text 'validates foreign key %s of %s',
             format('reads the existing rows. %s is locked in ROW SHARE mode', f.referenced),
             ARRAY[snowflake_migrate_internal.command(text 'alter', f.relation,
-                format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(f.relation), f.shadow_name))])
+                format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(f.relation), f.shadow_name))],
+            names => ARRAY[quote_ident(f.name), f.relation::text],
+            work => snowflake_migrate_internal.reference_work(f.relation, f.referenced))
         WHERE f.is_to_be_valid
     ) AS planned
     WHERE NOT f.is_ready

@@ -134,16 +134,20 @@ RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT snowflake_migrate_internal.step(text 'index', i.relation, text 'SHARE UPDATE EXCLUSIVE', step.what, step.note,
-        ARRAY[snowflake_migrate_internal.command(text 'plain', i.relation, step.statement)], in_transaction => false)
+        ARRAY[snowflake_migrate_internal.command(text 'plain', i.relation, step.statement)], in_transaction => false,
+        names => ARRAY[quote_ident(step.name), i.relation::text], work => step.work)
     FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
     CROSS JOIN LATERAL (
         SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(i.shadow)) AS statement,
-               format('removes an index of %s', i.relation) AS what, 'it is invalid, of an interrupted build' AS note
+               'removes index %s of %s' AS what, 'it is invalid, of an interrupted build' AS note, quote_ident(i.shadow_name) AS name,
+               NULL::snowflake_migrate_internal.work AS work
         WHERE i.shadow IS NOT NULL
       UNION ALL
-        SELECT 2, i.definition, format('builds an index of %s', i.relation),
+        SELECT 2, i.definition, 'builds index %s of %s',
                format('the counterpart of %s. Needs as much disk space as that index (%s now), and as much WAL',
-                      i.index, pg_size_pretty(pg_relation_size(i.index)))
+                      i.index, pg_size_pretty(pg_relation_size(i.index))),
+               (SELECT quote_ident(c.relname) FROM pg_class AS c WHERE c.oid = i.index),
+               snowflake_migrate_internal.index_work(i.relation, i.index)
     ) AS step
     WHERE NOT i.is_ready
     ORDER BY i.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, i.relation::text, i.index::text, step.place

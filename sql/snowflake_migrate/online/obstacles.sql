@@ -7,8 +7,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     -- For every caller: the owner's code runs with that setting.
     SELECT relation, NULL::name,
-           format('trigger %I of %s fires on each UPDATE, and would fire when rows are copied', t.trigger_name, relation),
-           format('Restrict it to the columns it uses (UPDATE OF), '
+           format('trigger %I of %s fires on each UPDATE', t.trigger_name, relation),
+           format('It would fire when rows are copied. Restrict it to the columns it uses (UPDATE OF), '
                   'or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.',
                   CASE WHEN has_parameter_privilege(c.relowner, 'session_replication_role', 'SET') THEN current_user
                        ELSE pg_get_userbyid(c.relowner) END),

@@ -152,7 +152,7 @@ AS $function$
         FROM command AS c GROUP BY c.relation
     )
     SELECT snowflake_migrate_internal.step(text 'shadow', s.relation, text 'ACCESS EXCLUSIVE',
-        format('adds shadow columns to %s', s.relation),
+        text 'adds shadow columns to %s',
         format('a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows. '
                'Holds the lock for a moment, after short attempts to acquire it',
                string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
@@ -162,7 +162,8 @@ AS $function$
         snowflake_migrate_internal.lock_command(ARRAY[s.relation]) || c.commands
         || snowflake_migrate_internal.command(text 'call', s.relation,
                format('snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass)',
-                      (SELECT snowflake_migrate_internal.key_arguments(keys)), s.quoted_name)))
+                      (SELECT snowflake_migrate_internal.key_arguments(keys)), s.quoted_name)),
+        names => ARRAY[s.relation::text])
     FROM shadow AS s
     JOIN altering AS c ON c.relation = s.relation
     GROUP BY s.relation, s.quoted_name, c.commands

@@ -64,11 +64,12 @@ RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT snowflake_migrate_internal.step(text 'statistics', x.relation, text 'SHARE UPDATE EXCLUSIVE',
-        format('adds statistics of %s', x.relation), format('the counterpart of statistics object %I.%I', x.schema, x.name),
+        text 'adds statistics %s of %s', format('the counterpart of statistics object %I.%I', x.schema, x.name),
         ARRAY[snowflake_migrate_internal.command(text 'run', x.relation, x.definition)]
         || CASE WHEN x.target <> -1
                 THEN ARRAY[snowflake_migrate_internal.command(text 'run', x.relation,
-                               format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target))] END)
+                               format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target))] END,
+        names => ARRAY[quote_ident(x.name), x.relation::text])
     FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
     WHERE x.shadow IS NULL
     ORDER BY x.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, x.relation::text, x.schema, x.name
@@ -144,8 +145,9 @@ AS $function$
         JOIN pg_namespace AS n ON n.oid = x.stxnamespace
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_statistics(keys) AS s WHERE s.shadow = x.oid)
     )
-    SELECT snowflake_migrate_internal.step(text 'leftover', l.relation, l.lock_level, text 'removes a counterpart',
-        format('of %s that has been dropped or replaced', l.original), l.commands, in_transaction => l.in_transaction)
+    SELECT snowflake_migrate_internal.step(text 'leftover', l.relation, l.lock_level, text 'removes counterpart %s of %s',
+        format('of %s that has been dropped or replaced', l.original), l.commands, in_transaction => l.in_transaction,
+        names => ARRAY[quote_ident(l.name), l.relation::text])
     FROM leftover AS l
     ORDER BY l.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, l.relation::text, l.place, l.name
 $function$;

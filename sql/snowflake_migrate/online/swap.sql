@@ -362,10 +362,11 @@ RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT snowflake_migrate_internal.step(text 'analyze', c.relation, text 'SHARE UPDATE EXCLUSIVE',
-        format('analyzes %s', c.relation), text 'collects statistics for the planner',
+        text 'analyzes %s', text 'collects statistics for the planner',
         ARRAY[snowflake_migrate_internal.command(text 'plain', c.relation,
             concat('ANALYZE ', snowflake_migrate_internal.name_of(c.relation),
-                   CASE WHEN w.relation IS NULL THEN format(' (%s)', string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)) END))])
+                   CASE WHEN w.relation IS NULL THEN format(' (%s)', string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)) END))],
+        names => ARRAY[c.relation::text])
     FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
           FROM snowflake_migrate_internal.shadows(keys) AS s
           WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_migrate_internal.lacks_statistics(s.relation, s.shadow_name)
@@ -400,7 +401,9 @@ AS $function$
                               FROM snowflake_migrate_internal.sequences_at_switch(keys) AS q) END)
         || coalesce('. It ' || snowflake_migrate_internal.dependents_note(snowflake_migrate_internal.swap_columns(keys))
                     || ' in the same transaction', ''),
-        ARRAY[snowflake_migrate_internal.command(CASE WHEN keep_sequence THEN 'swap, keep' ELSE 'swap' END, (keys[1]).target)], keys)
+        ARRAY[snowflake_migrate_internal.command(CASE WHEN keep_sequence THEN 'swap, keep' ELSE 'swap' END, (keys[1]).target)], keys,
+        -- Under the lock; measured with 148 to 212 columns.
+        work => (NULL, NULL, 0.1 + 0.012 * count(*))::snowflake_migrate_internal.work)
     FROM snowflake_migrate_internal.shadows(keys) AS s
 $function$;
 
