@@ -110,6 +110,9 @@ BEGIN
         PERFORM snowflake_migrate_internal.require_possible(keys, online, search_path, keep_sequence, findings);
     END IF;
     findings := snowflake_migrate_internal.warn(keys, findings, is_narrow OR NOT is_switched);
+    IF is_narrow THEN
+        PERFORM snowflake_migrate_internal.warn_of_slots(keys, online);
+    END IF;
     IF NOT keep_sequence THEN
         RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.first_steps(keys) AS s;
     END IF;

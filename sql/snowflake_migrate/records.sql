@@ -78,6 +78,9 @@ CREATE TABLE snowflake_migrate_internal.progress (
     -- Written by the backfill when it begins to wait, or to pause, and when it continues.
     waiting_for text,
     waiting_pid integer,
+    -- With indexes and TOAST. bytes_before stays if the backfill begins again.
+    bytes_before bigint,
+    bytes_now bigint,
     PRIMARY KEY (target, column_name, relation)
 ) USING heap WITH (fillfactor = 50);
 COMMENT ON TABLE snowflake_migrate_internal.progress
@@ -101,6 +104,9 @@ COMMENT ON COLUMN snowflake_migrate_internal.progress.key_targets IS 'Tables who
 COMMENT ON COLUMN snowflake_migrate_internal.progress.key_column_names IS 'Key columns of these tables';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.waiting_for IS 'Why the backfill does not copy rows at the moment';
 COMMENT ON COLUMN snowflake_migrate_internal.progress.waiting_pid IS 'Process ID of the session that waits';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.bytes_before
+    IS 'Size of the table with its indexes when the backfill first began';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.bytes_now IS 'Its size after the last batch';
 
 -- How fast an online migration copies rows. It is a table of its own, because
 -- another session than the backfill writes it. NULL: the default. Rows exist only
@@ -110,8 +116,11 @@ CREATE TABLE snowflake_migrate_internal.pace (
     column_name name NOT NULL,
     batch_size integer CHECK (batch_size OPERATOR(pg_catalog.>=) 1),
     pause interval CHECK (pause OPERATOR(pg_catalog.>=) '0'::pg_catalog.interval),
-    max_replay_lag interval CHECK (max_replay_lag OPERATOR(pg_catalog.>) '0'::pg_catalog.interval),
+    -- 0: no limit, in place of the default.
+    max_replay_lag interval CHECK (max_replay_lag OPERATOR(pg_catalog.>=) '0'::pg_catalog.interval),
     max_active_sessions integer CHECK (max_active_sessions OPERATOR(pg_catalog.>=) 0),
+    max_slot_wal bigint CHECK (max_slot_wal OPERATOR(pg_catalog.>=) 0::pg_catalog.int8),
+    max_growth bigint CHECK (max_growth OPERATOR(pg_catalog.>) 0::pg_catalog.int8),
     is_paused boolean NOT NULL DEFAULT false,
     PRIMARY KEY (target, column_name)
 ) USING heap WITH (fillfactor = 50);
@@ -123,9 +132,13 @@ COMMENT ON COLUMN snowflake_migrate_internal.pace.column_name IS 'Key column';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.batch_size IS 'Largest number of rows of a batch';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.pause IS 'Pause after each batch';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.max_replay_lag
-    IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
+    IS 'The backfill waits while a standby or a subscriber is further behind; 0 if there is no limit';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.max_active_sessions
     IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.max_slot_wal
+    IS 'The backfill waits while a replication slot keeps more bytes of WAL; 0 if there is no limit';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.max_growth
+    IS 'The backfill stops when the tables and their indexes have grown by so many bytes; NULL if there is no limit';
 COMMENT ON COLUMN snowflake_migrate_internal.pace.is_paused IS 'Whether the backfill is paused';
 
 -- The row of snowflake_migrate_internal.origins of a column, for the owner of its table;

@@ -45,8 +45,8 @@ AS $function$
         SELECT 1, r.relation, r.type, r.class, r.object,
                CASE w.rulename WHEN '_RETURN' THEN pg_describe_object('pg_class'::regclass, w.ev_class, 0) ELSE r.description END,
                w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               CASE w.rulename WHEN '_RETURN'
-                    THEN replace(r.remedy, '.', ': pg_dump --schema-only shows its definition and privileges.') ELSE r.remedy END
+               CASE w.rulename WHEN '_RETURN' THEN 'Drop it, and create it again after the column is widened: '
+                   'pg_dump --schema-only shows its definition and privileges.' ELSE r.remedy END
         FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.object
         WHERE r.class = 'pg_rewrite'::regclass
       UNION ALL

@@ -27,7 +27,8 @@ $function$;
 -- Checks the arguments of the backfill, starts it, and returns the tables whose
 -- rows have to be copied.
 CREATE FUNCTION snowflake_migrate_internal.backfill_begin(
-    keys snowflake_migrate_internal.key[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer
+    keys snowflake_migrate_internal.key[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer,
+    max_slot_wal text, max_growth text
 ) RETURNS regclass[] LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -51,7 +52,8 @@ BEGIN
               CROSS JOIN LATERAL snowflake_migrate_internal.update_obstacles(r.relation) AS o),
         format('cannot copy %s', snowflake_migrate_internal.key_names(keys)),
         text 'Nothing was changed. Remove the obstacles, then run it again.');
-    PERFORM snowflake_migrate_internal.set_pace(keys, batch_size, pause, max_replay_lag, max_active_sessions, NULL);
+    PERFORM snowflake_migrate_internal.set_pace(keys, batch_size, pause, max_replay_lag, max_active_sessions,
+                                                max_slot_wal, max_growth, NULL);
     -- Another role may have set the limits.
     PERFORM snowflake_migrate_internal.require_statistics(s.max_replay_lag, s.max_active_sessions)
     FROM snowflake_migrate_internal.pace_settings((keys[1]).target, (keys[1]).column_name) AS s;
@@ -118,8 +120,9 @@ BEGIN
             format('copies about %s of %s', snowflake_migrate_internal.counted(rows::bigint, text 'row'),
                    snowflake_migrate_internal.counted(cardinality(tables), text 'table')),
             format('%s, in batches, one transaction each. '
-                   'Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
-                   snowflake_migrate_internal.some_names(tables), pg_size_pretty(bytes), pg_size_pretty(wal)),
+                   'Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL. Its %s',
+                   snowflake_migrate_internal.some_names(tables), pg_size_pretty(bytes), pg_size_pretty(wal),
+                   snowflake_migrate_internal.pace_report(keys)),
             ARRAY[snowflake_migrate_internal.command(text 'copy', (keys[1]).target,
                 format('CALL snowflake_migrate.backfill(%L::pg_catalog.regclass, %L::pg_catalog.name%s)',
                     snowflake_migrate_internal.name_of((keys[1]).target), (keys[1]).column_name,

@@ -229,5 +229,10 @@ BEGIN
     is_waiting := batch.is_retry AND batch.written = 0 AND batch.missing > 0;
     PERFORM snowflake_migrate_internal.record_batch(step, batch, extract(epoch FROM clock_timestamp() - started_at)::double precision);
     report := snowflake_migrate_internal.batch_report(keys, relation, is_waiting);
+EXCEPTION WHEN disk_full THEN
+    PERFORM snowflake_internal.refuse(SQLSTATE, SQLERRM,
+        detail => format('Nothing is lost: this batch of %s was rolled back, and the rows of earlier batches stay copied.', relation),
+        hint => 'Free disk space, then request the plan again: it resumes where it was. max_growth of snowflake_migrate.backfill() '
+                'stops it before. snowflake_migrate.revert() cancels it.');
 END
 $function$;

@@ -5,16 +5,23 @@
 CREATE PROCEDURE snowflake_migrate_internal.sleep(milliseconds integer)
     LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_sleep_wrapper';
 
--- The settings that hold now. The owner of the table may have written values that
+-- The settings that hold now. Without arguments they are those that harm nobody whom SQL
+-- can see: standbys, if the role may see them, and slots that would be lost. How many
+-- active sessions are many depends on the machine, so there is no default. The owner of the table may have written values that
 -- snowflake_migrate.pace() rejects.
 CREATE FUNCTION snowflake_migrate_internal.pace_settings(
     target regclass, column_name name,
-    OUT batch_size integer, OUT pause interval, OUT max_replay_lag interval, OUT max_active_sessions integer, OUT is_paused boolean
+    OUT batch_size integer, OUT pause interval, OUT max_replay_lag interval, OUT max_active_sessions integer,
+    OUT max_slot_wal bigint, OUT max_growth bigint, OUT is_paused boolean
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT greatest(coalesce(p.batch_size, 10000), 1), greatest(coalesce(p.pause, interval '0'), interval '0'),
-           p.max_replay_lag, p.max_active_sessions, coalesce(p.is_paused, false)
+    SELECT greatest(coalesce(p.batch_size, 10000), 1), greatest(coalesce(p.pause, interval '20 milliseconds'), interval '0'),
+           nullif(coalesce(p.max_replay_lag,
+                           CASE WHEN pg_has_role('pg_read_all_stats', 'USAGE') THEN interval '10 seconds' END), interval '0'),
+           p.max_active_sessions,
+           nullif(coalesce(p.max_slot_wal, snowflake_migrate_internal.slot_wal_kept_at_most() / 2), 0),
+           p.max_growth, coalesce(p.is_paused, false)
     FROM (VALUES (true)) AS always (is_one)
     LEFT JOIN snowflake_migrate_internal.pace AS p
         ON p.target = pace_settings.target AND p.column_name = pace_settings.column_name
@@ -52,12 +59,15 @@ $function$;
 -- Checks and records the settings that are not NULL. The others stay as they are.
 CREATE FUNCTION snowflake_migrate_internal.set_pace(
     keys snowflake_migrate_internal.key[],
-    batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean
+    batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer,
+    max_slot_wal text, max_growth text, is_paused boolean
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     pace snowflake_migrate_internal.pace;
+    slot_bytes CONSTANT bigint := snowflake_migrate_internal.limit_bytes('max_slot_wal', max_slot_wal);
+    growth_bytes CONSTANT bigint := snowflake_migrate_internal.limit_bytes('max_growth', max_growth);
 BEGIN
     IF batch_size < 1 THEN
         PERFORM snowflake_internal.refuse('22023', format('batch_size must be at least 1, but is %s', batch_size));
@@ -69,7 +79,7 @@ BEGIN
     ELSIF max_active_sessions < -1 THEN
         PERFORM snowflake_internal.refuse('22023', format('max_active_sessions must be at least -1, but is %s', max_active_sessions),
             hint => '-1 removes the limit.');
-    ELSIF num_nonnulls(batch_size, pause, max_replay_lag, max_active_sessions, is_paused) = 0 THEN
+    ELSIF num_nonnulls(batch_size, pause, max_replay_lag, max_active_sessions, max_slot_wal, max_growth, is_paused) = 0 THEN
         RETURN;
     END IF;
     PERFORM snowflake_migrate_internal.require_statistics(nullif(max_replay_lag, interval '0'), nullif(max_active_sessions, -1));
@@ -79,8 +89,10 @@ BEGIN
     pace.column_name := (keys[1]).column_name;
     pace.batch_size := coalesce(set_pace.batch_size, pace.batch_size);
     pace.pause := coalesce(set_pace.pause, pace.pause);
-    pace.max_replay_lag := nullif(coalesce(set_pace.max_replay_lag, pace.max_replay_lag), interval '0');
+    pace.max_replay_lag := coalesce(set_pace.max_replay_lag, pace.max_replay_lag);
     pace.max_active_sessions := nullif(coalesce(set_pace.max_active_sessions, pace.max_active_sessions), -1);
+    pace.max_slot_wal := coalesce(slot_bytes, pace.max_slot_wal);
+    pace.max_growth := nullif(coalesce(growth_bytes, pace.max_growth), 0);
     pace.is_paused := coalesce(set_pace.is_paused, pace.is_paused, false);
     PERFORM snowflake_migrate_internal.keep_pace(pace);
 END
@@ -122,6 +134,40 @@ BEGIN
 END
 $function$;
 
+-- Records what the backfill of a table waits for, if that has changed. Fails if the migration was
+-- ended. paused: what is recorded while it is paused by a person.
+CREATE FUNCTION snowflake_migrate_internal.record_wait(
+    keys snowflake_migrate_internal.key[], relation regclass, cause text, paused text
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    pid CONSTANT integer := CASE WHEN cause IS NOT NULL THEN pg_backend_pid() END;
+    step snowflake_migrate_internal.progress;
+    is_changed boolean := false;
+BEGIN
+    SELECT p.* INTO step FROM snowflake_migrate_internal.progress AS p
+    WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name AND p.relation = record_wait.relation;
+    IF step.target IS NOT NULL AND (step.waiting_for, step.waiting_pid) IS DISTINCT FROM (cause, pid) THEN
+        step := snowflake_migrate_internal.progress((keys[1]).target, (keys[1]).column_name, relation);
+        IF step.waiting_for = paused THEN
+            -- The rate of rows does not count the time in which it was paused.
+            step.updated_at := clock_timestamp();
+        END IF;
+        step.waiting_for := cause;
+        step.waiting_pid := pid;
+        is_changed := true;
+    END IF;
+    IF step.target IS NULL THEN
+        PERFORM snowflake_internal.refuse('55000',
+            format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(keys)));
+    END IF;
+    IF is_changed THEN
+        PERFORM snowflake_migrate_internal.keep_progress(step);
+    END IF;
+END
+$function$;
+
 -- What the backfill does next: it waits for a time of at most 0.2 s, after which it
 -- asks again, or copies a batch if that time is NULL. So it follows changes of the
 -- pace within that time. A wait is recorded when it begins and when it ends.
@@ -141,10 +187,6 @@ DECLARE
     elapsed CONSTANT double precision := extract(epoch FROM clock_timestamp() - batch_ended_at);
     seconds double precision := look_again_after;
     lagging text;
-    pid integer;
-    is_changed boolean := false;
-    is_ended boolean;
-    step snowflake_migrate_internal.progress;
 BEGIN
     SELECT s.* INTO settings FROM snowflake_migrate_internal.pace_settings((keys[1]).target, (keys[1]).column_name) AS s;
     batch_size := settings.batch_size;
@@ -164,6 +206,10 @@ BEGIN
             report := 'waiting for ' || cause;
         END IF;
     END IF;
+    IF cause IS NULL THEN
+        SELECT d.cause, d.report INTO cause, report
+        FROM snowflake_migrate_internal.disk_wait(keys, settings.max_slot_wal, settings.max_growth) AS d;
+    END IF;
     IF settings.max_active_sessions IS NULL THEN
         slow_seconds := 0;
     ELSIF cause IS NULL AND batch_ended_at IS NOT NULL THEN
@@ -179,28 +225,6 @@ BEGIN
         cause := CASE WHEN is_locked AND seconds > 0 THEN 'rows that other transactions have locked' END;
     END IF;
     milliseconds := CASE WHEN seconds > 0 THEN ceil(1000 * least(seconds, look_again_after)) END;
-
-    pid := CASE WHEN cause IS NOT NULL THEN pg_backend_pid() END;
-    SELECT p.* INTO step FROM snowflake_migrate_internal.progress AS p
-    WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name AND p.relation = backfill_wait.relation;
-    is_ended := step.target IS NULL;
-    IF NOT is_ended AND (step.waiting_for, step.waiting_pid) IS DISTINCT FROM (cause, pid) THEN
-        step := snowflake_migrate_internal.progress((keys[1]).target, (keys[1]).column_name, relation);
-        is_ended := step.target IS NULL;
-        IF step.waiting_for = paused THEN
-            -- The rate of rows does not count the time in which it was paused.
-            step.updated_at := clock_timestamp();
-        END IF;
-        step.waiting_for := cause;
-        step.waiting_pid := pid;
-        is_changed := true;
-    END IF;
-    IF is_ended THEN
-        PERFORM snowflake_internal.refuse('55000',
-            format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(keys)));
-    END IF;
-    IF is_changed THEN
-        PERFORM snowflake_migrate_internal.keep_progress(step);
-    END IF;
+    PERFORM snowflake_migrate_internal.record_wait(keys, relation, cause, paused);
 END
 $function$;

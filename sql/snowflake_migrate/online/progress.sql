@@ -32,6 +32,8 @@ BEGIN
     -- Owners may have changed, and with them the set.
     SELECT array_agg(k.target ORDER BY k.place), array_agg(k.column_name ORDER BY k.place) INTO step.key_targets, step.key_column_names
     FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place);
+    step.bytes_now := pg_total_relation_size(relation);
+    step.bytes_before := coalesce(step.bytes_before, step.bytes_now);
     step.batch_blocks := NULL;
     step.run_rows := 0;
     step.run_seconds := 0;
@@ -95,6 +97,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     step.updated_at := clock_timestamp();
+    step.bytes_now := pg_total_relation_size(step.relation);
     PERFORM snowflake_migrate_internal.keep_progress(step);
 END
 $function$;

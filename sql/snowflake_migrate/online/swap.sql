@@ -212,6 +212,39 @@ BEGIN
 END
 $function$;
 
+-- Gives NOT NULL constraints the names, comments and inheritance of those that they replace.
+CREATE FUNCTION snowflake_migrate_internal.restore_not_nulls(not_nulls jsonb)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    not_null record;
+BEGIN
+    FOR not_null IN
+        SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
+               k.conrelid::regclass AS relation, snowflake_migrate_internal.name_of(k.conrelid::regclass) AS quoted_name
+        FROM jsonb_array_elements(not_nulls) AS e
+        JOIN pg_attribute AS a ON a.attrelid = (e ->> 'relation')::oid AND a.attname = e ->> 'column'
+        JOIN pg_constraint AS k ON k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum]
+    LOOP
+        IF not_null.present <> not_null.former THEN
+            PERFORM snowflake_internal.run(not_null.relation,
+                                           format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I',
+                                                  not_null.quoted_name, not_null.present, not_null.former));
+        END IF;
+        IF NOT not_null.is_inherited THEN
+            PERFORM snowflake_internal.run(not_null.relation,
+                                           format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', not_null.quoted_name, not_null.former));
+        END IF;
+        IF not_null.comment IS NOT NULL THEN
+            PERFORM snowflake_internal.run(not_null.relation,
+                                           format('COMMENT ON CONSTRAINT %I ON %s IS %L',
+                                                  not_null.former, not_null.quoted_name, not_null.comment));
+        END IF;
+    END LOOP;
+END
+$function$;
+
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_migrate_internal.swap_locked(
@@ -222,7 +255,6 @@ RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    not_null record;
     identities snowflake_migrate_internal.origins[];
     narrow snowflake_migrate_internal.key[];
 BEGIN
@@ -260,28 +292,7 @@ BEGIN
         CROSS JOIN LATERAL snowflake_migrate_internal.boundary_statements(
             snowflake_migrate_internal.origin(key.target, key.column_name)) AS s;
     END IF;
-    FOR not_null IN
-        SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
-               k.conrelid::regclass AS relation, snowflake_migrate_internal.name_of(k.conrelid::regclass) AS quoted_name
-        FROM jsonb_array_elements(not_nulls) AS e
-        JOIN pg_attribute AS a ON a.attrelid = (e ->> 'relation')::oid AND a.attname = e ->> 'column'
-        JOIN pg_constraint AS k ON k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum]
-    LOOP
-        IF not_null.present <> not_null.former THEN
-            PERFORM snowflake_internal.run(not_null.relation,
-                                           format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I',
-                                                  not_null.quoted_name, not_null.present, not_null.former));
-        END IF;
-        IF NOT not_null.is_inherited THEN
-            PERFORM snowflake_internal.run(not_null.relation,
-                                           format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', not_null.quoted_name, not_null.former));
-        END IF;
-        IF not_null.comment IS NOT NULL THEN
-            PERFORM snowflake_internal.run(not_null.relation,
-                                           format('COMMENT ON CONSTRAINT %I ON %s IS %L',
-                                                  not_null.former, not_null.quoted_name, not_null.comment));
-        END IF;
-    END LOOP;
+    PERFORM snowflake_migrate_internal.restore_not_nulls(not_nulls);
     PERFORM snowflake_migrate_internal.continue_identity(i) FROM unnest(identities) AS i;
     -- After the constraints, which views with GROUP BY may use.
     PERFORM snowflake_migrate_internal.create_dependents(dependents);

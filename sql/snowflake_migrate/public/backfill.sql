@@ -4,7 +4,8 @@
 CREATE PROCEDURE snowflake_migrate.backfill(
     target regclass, column_name name DEFAULT NULL, also regclass[] DEFAULT NULL, also_columns name[] DEFAULT NULL,
     batch_size integer DEFAULT NULL, pause interval DEFAULT NULL,
-    max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
+    max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL,
+    max_slot_wal pg_catalog.text DEFAULT NULL, max_growth pg_catalog.text DEFAULT NULL
 ) LANGUAGE plpgsql
 AS $procedure$
 DECLARE
@@ -31,7 +32,9 @@ BEGIN
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     keys := snowflake_migrate_internal.unfinished(snowflake_migrate_internal.keys(target, column_name, also, also_columns));
-    relations := snowflake_migrate_internal.backfill_begin(keys, batch_size, pause, max_replay_lag, max_active_sessions);
+    relations := snowflake_migrate_internal.backfill_begin(keys, batch_size, pause, max_replay_lag, max_active_sessions,
+                                                            max_slot_wal, max_growth);
+    RAISE NOTICE '%', snowflake_migrate_internal.pace_report(keys);
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
@@ -51,8 +54,7 @@ BEGIN
                     last_cause := wait.cause;
                     RAISE NOTICE '%', wait.report;
                 END IF;
-                -- A snapshot held while waiting would keep dead rows from being removed.
-                -- So it commits first.
+                -- It commits first: a snapshot held while waiting would keep dead rows from being removed.
                 CALL snowflake_migrate_internal.sleep(wait.milliseconds);
                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
                 CONTINUE;
@@ -66,12 +68,10 @@ BEGIN
             -- The first batch of the next table waits for no pause.
             batch_ended_at := CASE WHEN NOT batch.is_done THEN pg_catalog.clock_timestamp() END;
             EXIT WHEN batch.is_done;
-            IF NOT is_locked THEN
-                IF snowflake_migrate_internal.is_notice_due(reported_at) THEN
-                    reported_at := pg_catalog.clock_timestamp();
-                    RAISE NOTICE '%', batch.report;
-                END IF;
-            ELSIF snowflake_migrate_internal.is_notice_due(last_notice_at) THEN
+            IF NOT is_locked AND snowflake_migrate_internal.is_notice_due(reported_at) THEN
+                reported_at := pg_catalog.clock_timestamp();
+                RAISE NOTICE '%', pg_catalog.concat(batch.report, snowflake_migrate_internal.vacuum_report(keys));
+            ELSIF is_locked AND snowflake_migrate_internal.is_notice_due(last_notice_at) THEN
                 last_notice_at := pg_catalog.clock_timestamp();
                 last_cause := 'locks';
                 RAISE NOTICE '%', batch.report;
@@ -83,7 +83,7 @@ END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate.backfill(
     target regclass, column_name name, also regclass[], also_columns name[],
-    batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer
+    batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, max_slot_wal text, max_growth text
 ) IS
     'A step of snowflake_migrate.plan with online => true: '
     'copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';

@@ -1,7 +1,8 @@
 -- The owner of the table may change the pace at any time. The backfill follows.
 CREATE PROCEDURE snowflake_migrate.pace(
     target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT NULL, pause interval DEFAULT NULL,
-    max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL, is_paused boolean DEFAULT NULL
+    max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL,
+    max_slot_wal text DEFAULT NULL, max_growth text DEFAULT NULL, is_paused boolean DEFAULT NULL
 ) LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $procedure$
@@ -24,10 +25,11 @@ BEGIN
             hint => 'The view snowflake_migrate.progress lists the unfinished online migrations.');
     END IF;
     PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(keys) AS key;
-    PERFORM snowflake_migrate_internal.set_pace(keys, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);
+    PERFORM snowflake_migrate_internal.set_pace(keys, batch_size, pause, max_replay_lag, max_active_sessions,
+                                                max_slot_wal, max_growth, is_paused);
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate.pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval,
-                                            max_active_sessions integer, is_paused boolean) IS
+                                            max_active_sessions integer, max_slot_wal text, max_growth text, is_paused boolean) IS
     'Changes how fast snowflake_migrate.backfill() copies rows, or pauses or resumes it, also while it runs in another session; '
-    'NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';
+    'NULL leaves a setting as it is, max_active_sessions -1 and 0 of the other limits remove the limit';

@@ -12,19 +12,23 @@ CREATE VIEW snowflake_migrate.progress AS
            CASE WHEN phase.is_backfill THEN pg_catalog.make_interval(secs => pg_catalog.round(
                (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
                / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) END AS time_left,
-           pace.is_paused, pace.batch_size, pace.pause, pace.max_replay_lag, pace.max_active_sessions, p.waiting_for
+           pace.is_paused, pace.batch_size, pace.pause, pace.max_replay_lag, pace.max_active_sessions,
+           pace.max_slot_wal, pace.max_growth, p.waiting_for,
+           p.growth, dead.dead_rows, dead.last_vacuum, dead.held_back_by AS vacuum_held_back_by
     FROM (SELECT ARRAY(SELECT (k.target, k.column_name)::snowflake_migrate_internal.key
                        FROM ROWS FROM (pg_catalog.unnest(coalesce(s.key_targets, ARRAY[s.target])),
                                        pg_catalog.unnest(coalesce(s.key_column_names, ARRAY[s.column_name])))
                            WITH ORDINALITY AS k (target, column_name, place)
                        ORDER BY k.place) AS keys,
                  pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
+                 pg_catalog.sum(s.bytes_now - s.bytes_before)::bigint AS growth,
                  pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds,
                  -- Not what a session that was ended has left.
                  pg_catalog.max(s.waiting_for) FILTER (WHERE s.waiting_for IS NOT NULL AND EXISTS (
                      SELECT FROM pg_catalog.pg_stat_activity AS a WHERE a.pid = s.waiting_pid)) AS waiting_for
           FROM snowflake_migrate_internal.progress AS s
           GROUP BY 1) AS p
+    CROSS JOIN LATERAL snowflake_migrate_internal.dead_rows(p.keys) AS dead
     CROSS JOIN LATERAL pg_catalog.unnest(p.keys) AS key
     JOIN pg_catalog.pg_class AS c ON c.oid = key.target::pg_catalog.oid
     CROSS JOIN LATERAL snowflake_migrate_internal.online_step(p.keys) AS phase
@@ -50,5 +54,17 @@ COMMENT ON COLUMN snowflake_migrate.progress.max_replay_lag IS
     'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
 COMMENT ON COLUMN snowflake_migrate.progress.max_active_sessions IS
     'The pauses grow while more other sessions are active; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate.progress.max_slot_wal IS
+    'The backfill waits while a replication slot keeps more bytes of WAL; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate.progress.max_growth IS
+    'The backfill stops when the tables and their indexes have grown by so many bytes; NULL if there is no limit';
 COMMENT ON COLUMN snowflake_migrate.progress.waiting_for IS
     'What the backfill waits for at the moment; NULL if it copies rows or does not run';
+COMMENT ON COLUMN snowflake_migrate.progress.growth IS
+    'Bytes by which the tables and their indexes have grown since the backfill first began, after its last batch';
+COMMENT ON COLUMN snowflake_migrate.progress.dead_rows IS
+    'Dead rows in the tables as the statistics have them; those of a running backfill are added when its CALL ends';
+COMMENT ON COLUMN snowflake_migrate.progress.last_vacuum IS
+    'Time of the last vacuum, or autovacuum, of the table with most dead rows; NULL if there was none';
+COMMENT ON COLUMN snowflake_migrate.progress.vacuum_held_back_by IS
+    'What has kept vacuum from removing dead rows for more than a minute; NULL if nothing does, or the role cannot see it';

@@ -43,6 +43,27 @@ SELECT count(*) FROM visits JOIN customers ON id = customer_id;
 CALL snowflake_migrate.revert('customers');
 INSERT INTO customers (name) VALUES ('reverted') RETURNING id;
 DROP TABLE visits, customers;
+-- The limits of a backfill that nobody calls yet. Sizes are as a person writes them.
+CREATE TABLE bills (id serial PRIMARY KEY, note text);
+INSERT INTO bills (note) SELECT 'bill ' || n FROM generate_series(1, 100) AS n;
+VACUUM ANALYZE bills;
+SELECT step, substring(note FROM 'Its pace.*') AS pace FROM snowflake_migrate.plan('bills', online => true) WHERE statement LIKE 'CALL %';
+\set ECHO none
+\o /dev/null
+SELECT statement FROM snowflake_migrate.plan('bills', online => true) WHERE step <= 2 \gexec
+\o
+\set ECHO all
+SELECT batch_size, pause, max_replay_lag, max_active_sessions, max_slot_wal, max_growth FROM snowflake_migrate.progress;
+CALL snowflake_migrate.pace('bills', max_replay_lag => '0', max_slot_wal => '1 GB', max_growth => '2 GB');
+SELECT batch_size, pause, max_replay_lag, max_active_sessions, max_slot_wal, max_growth FROM snowflake_migrate.progress;
+CALL snowflake_migrate.pace('bills', max_growth => '-1 GB');
+CALL snowflake_migrate.pace('bills', max_growth => 'much');
+CALL snowflake_migrate.pace('bills', max_slot_wal => '0', max_growth => '0');
+SELECT max_slot_wal, max_growth FROM snowflake_migrate.progress;
+CALL snowflake_migrate.backfill('bills');
+SELECT rows_done, growth >= 0 AS has_growth, vacuum_held_back_by IS NULL AS is_free, waiting_for FROM snowflake_migrate.progress;
+CALL snowflake_migrate.revert('bills');
+DROP TABLE bills;
 -- A migration that has begun can be cancelled.
 CREATE TABLE tickets (id serial PRIMARY KEY, note text);
 INSERT INTO tickets (note) VALUES ('first');

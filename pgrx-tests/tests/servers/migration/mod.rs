@@ -1,6 +1,7 @@
 //! Replacing serial columns, in a maintenance window and online.
 
 mod corpus;
+mod disk;
 mod edges;
 mod findings;
 mod interrupted;

@@ -389,6 +389,9 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
         ("'t', pause => '-1 s'", "22023"),
         ("'t', max_replay_lag => '-1 s'", "22023"),
         ("'t', max_active_sessions => -2", "22023"),
+        ("'t', max_slot_wal => '-1 MB'", "22023"),
+        ("'t', max_growth => '-1 MB'", "22023"),
+        ("'t', max_growth => 'much'", "22023"),
         ("'t', max_active_sessions => 3", "42501"),
         ("'t', max_replay_lag => '1 s'", "42501"),
         ("'two', is_paused => true", "55000"),
@@ -413,13 +416,12 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
 
     // Another role: by the procedure, the functions below it, and the table.
     superuser.batch_execute("GRANT ALL ON ALL TABLES IN SCHEMA snowflake_internal TO stranger; GRANT SELECT ON t TO stranger; CREATE TABLE lure (id int)")?;
-    let row =
-        "ROW('t'::regclass, 'id', 1, '1 day', NULL, NULL, true)::snowflake_migrate_internal.pace";
+    let row = "ROW('t'::regclass, 'id', 1, '1 day', NULL, NULL, NULL, NULL, true)::snowflake_migrate_internal.pace";
     for statement in [
         "CALL snowflake_migrate.pace('t', is_paused => true)".to_owned(),
         format!("SELECT snowflake_migrate_internal.keep_pace({row})"),
         "SELECT snowflake_migrate_internal.pace('t', 'id')".to_owned(),
-        "SELECT snowflake_migrate_internal.set_pace('{\"(t,id)\"}', 1, NULL, NULL, NULL, true)"
+        "SELECT snowflake_migrate_internal.set_pace('{\"(t,id)\"}', 1, NULL, NULL, NULL, NULL, NULL, true)"
             .to_owned(),
         format!("INSERT INTO snowflake_migrate_internal.pace SELECT ({row}).*"),
         "DELETE FROM snowflake_migrate_internal.pace".to_owned(),
@@ -428,7 +430,7 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
         refused(&mut stranger, &statement, "42501")?;
     }
     // What the owner writes past the procedure is read with care.
-    client.batch_execute("SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', -5, '-1 day', NULL, NULL, false)::snowflake_migrate_internal.pace)")?;
+    client.batch_execute("SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', -5, '-1 day', NULL, NULL, NULL, NULL, false)::snowflake_migrate_internal.pace)")?;
     assert_eq!(
         value(
             client,
@@ -438,7 +440,7 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
     );
     refused(
         client,
-        "SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', 1, NULL, NULL, NULL, NULL)::snowflake_migrate_internal.pace)",
+        "SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', 1, NULL, NULL, NULL, NULL, NULL, NULL)::snowflake_migrate_internal.pace)",
         "23502",
     )?;
 

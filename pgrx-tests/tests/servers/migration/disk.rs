@@ -1,0 +1,162 @@
+//! What fills a disk while rows are copied: a replication slot, and files that grow.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use postgres::Client;
+use snowflake_tests::online::{self, Step};
+use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::ServerError;
+use snowflake_tests::{Cluster, wait};
+
+use super::{LIMIT, run_before, wait_until};
+
+const DONE: &str = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_migrate.progress";
+
+/// A table whose online migration has come to the backfill.
+fn prepare(client: &mut Client, rows: i64, tablespace: &str) -> Result<()> {
+    client.batch_execute(&format!(
+        "CREATE TABLE t (id serial PRIMARY KEY USING INDEX TABLESPACE {tablespace}, note text) TABLESPACE {tablespace};
+         INSERT INTO t (note) SELECT repeat('n', 200) FROM generate_series(1, {rows}) AS n; ANALYZE t"
+    ))?;
+    run_before(client, "'t'", Step::is_backfill)?;
+    Ok(())
+}
+
+/// Runs a backfill beside what `meanwhile` does.
+fn beside(
+    cluster: &Cluster,
+    arguments: &str,
+    meanwhile: impl FnOnce(&mut Client) -> Result<()>,
+) -> Result<Result<(), postgres::Error>> {
+    let (mut running, mut client) = (cluster.connect()?, cluster.connect()?);
+    let call = format!("CALL snowflake_migrate.backfill('t', {arguments})");
+    thread::scope(|scope| {
+        let backfill = scope.spawn(move || running.batch_execute(&call));
+        meanwhile(&mut client)?;
+        wait::until("the end of the backfill", LIMIT, || {
+            Ok(backfill.is_finished())
+        })?;
+        Ok(backfill.join().expect("the session's thread"))
+    })
+}
+
+/// Needs a second session: the one of the backfill waits.
+#[test]
+fn the_backfill_waits_while_a_slot_keeps_more_than_its_limit() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    let mut client = cluster.connect()?;
+    prepare(&mut client, 50_000, "pg_default")?;
+    client.batch_execute("SELECT pg_create_physical_replication_slot('standing', true)")?;
+    let mut stood_at = 0;
+    beside(
+        &cluster,
+        "batch_size => 1000, max_slot_wal => '4 MB'",
+        |client| {
+            wait_until(
+                client,
+                "SELECT count(*) = 1 FROM snowflake_migrate.progress
+             WHERE waiting_for = 'replication slots: standing keep more than 4096 kB of WAL'",
+            )?;
+            stood_at = number(client, DONE)?;
+            thread::sleep(Duration::from_millis(500));
+            ensure!(
+                number(client, DONE)? == stood_at,
+                "it did not wait for the slot"
+            );
+            client.batch_execute("SELECT pg_drop_replication_slot('standing')")?;
+            Ok(())
+        },
+    )??;
+    ensure!(stood_at < 50_000, "all was done at {stood_at}");
+    online::migrate(&mut client, "'t'")?;
+    Ok(())
+}
+
+/// Needs a second session, as above. It is at most one batch beyond the limit.
+#[test]
+fn the_backfill_stops_at_a_growth_and_resumes() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    let mut client = cluster.connect()?;
+    prepare(&mut client, 50_000, "pg_default")?;
+    let before = number(&mut client, "SELECT pg_total_relation_size('t')")?;
+    let mut grown = 0;
+    beside(
+        &cluster,
+        "batch_size => 1000, max_growth => '4 MB'",
+        |client| {
+            wait_until(
+                client,
+                "SELECT count(*) = 1 FROM snowflake_migrate.progress WHERE waiting_for = 'max_growth: the tables have grown by 4096 kB'",
+            )?;
+            grown = number(client, "SELECT pg_total_relation_size('t')")? - before;
+            // The application writes, and the limit is raised.
+            client.batch_execute(
+            "INSERT INTO t (note) VALUES ('new'); CALL snowflake_migrate.pace('t', max_growth => '1 GB')",
+        )?;
+            Ok(())
+        },
+    )??;
+    ensure!((4 << 20..8 << 20).contains(&grown), "grown by {grown}");
+    online::migrate(&mut client, "'t'")?;
+    Ok(())
+}
+
+/// Mounts a small file system, in the tests' own mount namespace: the server that is
+/// started from it has it too.
+fn mount_small(directory: &Path) -> Result<()> {
+    let nothing = None::<&str>;
+    unshare(CloneFlags::CLONE_NEWNS).context("making a mount namespace")?;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(nothing, "/", nothing, private, nothing).context("making mounts private")?;
+    let (tmpfs, size) = (Some("tmpfs"), Some("size=24m,mode=700"));
+    mount(tmpfs, directory, tmpfs, MsFlags::empty(), size).context("mounting a file system")
+}
+
+fn full_disk() -> Result<()> {
+    let directory = std::env::temp_dir().join(format!("snowflake-small-{}", std::process::id()));
+    fs::create_dir_all(&directory)?;
+    mount_small(&directory)?;
+    let cluster = Cluster::with_migrate()?;
+    cluster.os_user().own(&directory)?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(&format!(
+        "CREATE TABLESPACE small LOCATION '{}'",
+        directory.display()
+    ))?;
+    prepare(&mut client, 50_000, "small")?;
+    let error = client
+        .batch_execute("CALL snowflake_migrate.backfill('t', batch_size => 1000)")
+        .expect_err("the disk is full");
+    let error = ServerError::from_error(error)?;
+    assert_eq!(error.sqlstate, "53100", "{error}");
+    ensure!(error.hint.contains("it resumes where it was"), "{error}");
+    let done = number(&mut client, DONE)?;
+    ensure!(done > 0 && done < 50_000, "{done} rows");
+    let nothing = None::<&str>;
+    mount(
+        nothing,
+        &directory,
+        nothing,
+        MsFlags::MS_REMOUNT,
+        Some("size=200m"),
+    )?;
+    online::migrate(&mut client, "'t'")?;
+    assert_eq!(value(&mut client, "SELECT count(*) FROM t")?, "50000");
+    drop(client);
+    drop(cluster);
+    umount2(&directory, MntFlags::MNT_DETACH)?;
+    Ok(fs::remove_dir(&directory)?)
+}
+
+/// Only a file system of its own becomes full.
+#[test]
+fn a_full_disk_loses_nothing_and_the_plan_resumes() -> Result<()> {
+    // A thread of its own: it is the thread that gets a mount namespace.
+    thread::scope(|scope| scope.spawn(full_disk).join()).expect("the thread with the full disk")
+}
