@@ -161,7 +161,12 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH copied AS MATERIALIZED (
         SELECT s.relation, c.relowner,
-               EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(s.relation) AS t WHERE t.enabled = 'O') AS has_triggers,
+               CASE WHEN snowflake_migrate_internal.copies_as_replica(s.relation)
+                    THEN ARRAY['SET session_replication_role = ''replica''', 'RESET session_replication_role']
+                    ELSE ARRAY['SET snowflake_migrate_internal.copying = ''on''',
+                               'RESET snowflake_migrate_internal.copying'] END AS settings,
+               EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(ARRAY[s.relation]) AS t
+                       WHERE t.enabled IN ('O', 'A')) AS has_triggers,
                format('UPDATE ONLY %s SET %s WHERE %s', snowflake_migrate_internal.name_of(s.relation),
                       string_agg(format('%I = %I', s.shadow_name, s.narrow), ', ' ORDER BY s.attribute),
                       string_agg(format('%I IS DISTINCT FROM %I', s.shadow_name, s.narrow), ' OR ' ORDER BY s.attribute)) AS text
@@ -171,8 +176,8 @@ AS $function$
     )
     SELECT c.relowner, false, snowflake_migrate_internal.terminated(s.text)
     FROM copied AS c
-    CROSS JOIN LATERAL (VALUES (1, 'SET session_replication_role = ''replica''', c.has_triggers), (2, c.text, true),
-                               (3, 'RESET session_replication_role', c.has_triggers)) AS s (place, text, is_needed)
+    CROSS JOIN LATERAL (VALUES (1, c.settings[1], c.has_triggers), (2, c.text, true),
+                               (3, c.settings[2], c.has_triggers)) AS s (place, text, is_needed)
     WHERE s.is_needed
     ORDER BY c.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, c.relation::text, s.place
 $function$;
@@ -247,6 +252,8 @@ BEGIN
                          FROM snowflake_migrate_internal.renewal_commands(
                                  ARRAY[(command.relation, command.columns[1])::snowflake_migrate_internal.key])
                              WITH ORDINALITY AS r (kind, relation, sql, columns, relations, role, place) ORDER BY r.place;
+        WHEN 'guard', 'unguard' THEN
+            RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.guard_script(command.relation, command.kind = 'guard') AS s;
         WHEN 'call', 'recompile' THEN NULL;
     END CASE;
 END

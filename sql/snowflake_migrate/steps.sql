@@ -18,6 +18,8 @@
 -- | switch         | checks that columns[1] may get its new default, and sets the boundary       |
 -- | states         | sets states of triggers of foreign keys: sql is jsonb                       |
 -- | copy states    | those of foreign key columns[1] for its counterpart, columns[2]             |
+-- | guard          | gives the update triggers of the relation the condition of a copy           |
+-- | unguard        | takes it from them                                                          |
 -- | recompile      | has sessions compile functions again that use the columns of the step       |
 -- | widen          | widens the columns of the step with what depends on them                    |
 -- | widen sequence | widens the sequence of columns[1]                                           |
@@ -87,6 +89,8 @@ AS $function$
         WHEN 'states' THEN format('snowflake_migrate_internal.restore_trigger_states(%L::pg_catalog.jsonb)', command.sql)
         WHEN 'copy states' THEN format('snowflake_migrate_internal.copy_trigger_states(%s, %s, %L::pg_catalog.name)',
                                        t.relation, t.first_column, command.columns[2])
+        WHEN 'guard' THEN format('snowflake_migrate_internal.guard_update_triggers(%s)', t.relation)
+        WHEN 'unguard' THEN format('snowflake_migrate_internal.unguard_update_triggers(%s)', t.relation)
         WHEN 'recompile' THEN format('snowflake_migrate_internal.recompile(%s)', t.keys)
         WHEN 'widen' THEN format('snowflake_migrate_internal.widen(%s, %s)', t.keys, t.path)
         WHEN 'widen sequence' THEN format('snowflake_migrate_internal.widen_sequence(%s, %s)', t.relation, t.first_column)

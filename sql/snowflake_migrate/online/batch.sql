@@ -5,14 +5,14 @@
 -- never waits for a row lock, so other sessions wait for it only while it writes.
 -- Skipped rows are tried again later.
 
--- The user's triggers that an UPDATE of a shadow column would fire.
-CREATE FUNCTION snowflake_migrate_internal.update_triggers(relation regclass)
-RETURNS TABLE (trigger_name name, enabled text) LANGUAGE sql STABLE
+-- The user's triggers that an UPDATE of shadow columns would fire.
+CREATE FUNCTION snowflake_migrate_internal.update_triggers(relations regclass[])
+RETURNS TABLE (relation regclass, trigger_name name, enabled text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT t.tgname, t.tgenabled::text
+    SELECT t.tgrelid, t.tgname, t.tgenabled::text
     FROM pg_trigger AS t
-    WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgenabled <> 'D'
+    WHERE t.tgrelid = ANY (relations) AND NOT t.tgisinternal AND t.tgenabled <> 'D'
       AND t.tgfoid <> 'snowflake_migrate_internal.shadow()'::regprocedure
       -- UPDATE of any column.
       AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
@@ -70,6 +70,7 @@ AS $function$
 DECLARE
     quoted_name CONSTANT text := snowflake_migrate_internal.name_of(batch.relation);
     former_role text;
+    former_copying CONSTANT text := coalesce(current_setting('snowflake_migrate_internal.copying', true), '');
     former_timeout text;
     -- The check of a DEFERRABLE constraint waits for other transactions, at the end
     -- of the statement here. They may wait for the rows written above.
@@ -77,17 +78,20 @@ DECLARE
         SELECT FROM pg_constraint AS k
         WHERE k.conrelid = batch.relation AND k.contype IN ('p', 'u', 'x', 'f', 't') AND k.condeferrable);
 BEGIN
-    IF EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(batch.relation) AS t WHERE t.enabled = 'O') THEN
+    -- As the UPDATE does. No trigger can be newer than the check.
+    PERFORM snowflake_internal.run(batch.relation, format('LOCK TABLE ONLY %s IN ROW EXCLUSIVE MODE', quoted_name));
+    IF NOT snowflake_migrate_internal.copies_as_replica(batch.relation) THEN
+        IF EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(ARRAY[batch.relation]) AS t WHERE t.enabled IN ('O', 'A')) THEN
+            PERFORM snowflake_migrate_internal.require_guarded(batch.relation);
+            SET LOCAL snowflake_migrate_internal.copying = 'on';
+        END IF;
+    ELSIF EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(ARRAY[batch.relation]) AS t WHERE t.enabled = 'O') THEN
         -- The setting is also that of the owner's code, which the UPDATE runs: it
         -- disables foreign keys of other roles, and marks rows as replicated. So the
-        -- caller lends it to no owner who may not set it. A trigger may be newer than
-        -- the check for obstacles.
-        IF NOT EXISTS (SELECT FROM pg_class AS c
-                       WHERE c.oid = batch.relation AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')) THEN
-            PERFORM snowflake_migrate_internal.refuse_obstacles(
-                ARRAY(SELECT o FROM snowflake_migrate_internal.update_obstacles(batch.relation) AS o),
-                format('cannot copy %s', snowflake_migrate_internal.key_names(keys)), text 'Remove the obstacles, then run it again.');
-        END IF;
+        -- caller lends it to no owner who may not set it.
+        PERFORM snowflake_migrate_internal.refuse_obstacles(
+            ARRAY(SELECT o FROM snowflake_migrate_internal.update_obstacles(ARRAY[batch.relation]) AS o),
+            format('cannot copy %s', snowflake_migrate_internal.key_names(keys)), text 'Remove the obstacles, then run it again.');
         former_role := current_setting('session_replication_role');
         SET LOCAL session_replication_role = replica;
     END IF;
@@ -122,6 +126,7 @@ BEGIN
     IF former_role IS NOT NULL THEN
         EXECUTE format('SET LOCAL session_replication_role = %L', former_role);
     END IF;
+    PERFORM set_config('snowflake_migrate_internal.copying', former_copying, true);
     SELECT r.found[1], r.found[2] INTO batch.missing, batch.locked_blocks FROM snowflake_internal.run(batch.relation, format(
         'SELECT pg_catalog.count(*), pg_catalog.range_agg(pg_catalog.int8range(m.block, m.block OPERATOR(pg_catalog.+) 1))
          FROM (SELECT (source.ctid::pg_catalog.text::pg_catalog.point)[0]::pg_catalog.int8 AS block

@@ -1,37 +1,32 @@
 -- Obstacles to an online migration, in addition to those of every migration.
 
 -- Triggers and rules that an UPDATE of every row would fire.
-CREATE FUNCTION snowflake_migrate_internal.update_obstacles(relation regclass)
+CREATE FUNCTION snowflake_migrate_internal.update_obstacles(relations regclass[])
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    -- For every caller: the owner's code runs with that setting.
-    SELECT relation, NULL::name,
-           format('trigger %I of %s fires on each UPDATE', t.trigger_name, relation),
-           format('It would fire when rows are copied. Restrict it to the columns it uses (UPDATE OF), '
-                  'or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.',
-                  CASE WHEN has_parameter_privilege(c.relowner, 'session_replication_role', 'SET') THEN current_user
-                       ELSE pg_get_userbyid(c.relowner) END),
-           '42501'
-    FROM snowflake_migrate_internal.update_triggers(relation) AS t
-    JOIN pg_class AS c ON c.oid = relation
-    WHERE t.enabled = 'O'
-      AND NOT (has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')
-               AND has_parameter_privilege('session_replication_role', 'SET'))
+    WITH as_replica (relation) AS MATERIALIZED (
+        SELECT snowflake_migrate_internal.copied_as_replica(relations)
+    ), fired AS MATERIALIZED (
+        SELECT t.*, bool_or(t.enabled = 'O') OVER (PARTITION BY t.relation) AS sets_role
+        FROM snowflake_migrate_internal.update_triggers(ARRAY(SELECT a.relation FROM as_replica AS a)) AS t
+    )
+    SELECT o.*
+    FROM snowflake_migrate_internal.guard_obstacles(ARRAY(
+        SELECT unnest(relations) EXCEPT SELECT a.relation FROM as_replica AS a)) AS o
   UNION ALL
-    SELECT relation, NULL::name,
+    SELECT t.relation, NULL::name,
            format('trigger %I of %s fires on each UPDATE, also of replicated rows, and would fire when rows are copied',
-                  t.trigger_name, relation),
+                  t.trigger_name, t.relation),
            format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns it uses (UPDATE OF).',
-                  relation, t.trigger_name),
+                  t.relation, t.trigger_name),
            '55000'
-    FROM snowflake_migrate_internal.update_triggers(relation) AS t
-    WHERE t.enabled = 'A'
-       OR t.enabled = 'R' AND EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(relation) AS u WHERE u.enabled = 'O')
+    FROM fired AS t
+    WHERE t.enabled = 'A' OR t.enabled = 'R' AND t.sets_role
   UNION ALL
-    SELECT relation, NULL::name, format('rule %I of %s rewrites UPDATE', w.rulename, relation),
+    SELECT w.ev_class, NULL::name, format('rule %I of %s rewrites UPDATE', w.rulename, w.ev_class::regclass),
            'Drop it, and create it again afterwards.', '55000'
-    FROM pg_rewrite AS w WHERE w.ev_class = relation AND w.ev_type = '2' AND w.ev_enabled <> 'D'
+    FROM pg_rewrite AS w WHERE w.ev_class = ANY (relations) AND w.ev_type = '2' AND w.ev_enabled <> 'D'
 $function$;
 
 -- Tables, and identity columns, that only the plan for a maintenance window can change.
@@ -220,8 +215,7 @@ BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.counterpart_privilege_obstacles(shadows, foreign_keys, statistics_objects) AS o;
     RETURN QUERY
         SELECT o.*
-        FROM (SELECT DISTINCT m.relation FROM unnest(shadows) AS m) AS r
-        CROSS JOIN LATERAL snowflake_migrate_internal.update_obstacles(r.relation) AS o;
+        FROM snowflake_migrate_internal.update_obstacles(ARRAY(SELECT DISTINCT m.relation FROM unnest(shadows) AS m)) AS o;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.filled_view_obstacles(columns) AS o;
 END
 $function$;

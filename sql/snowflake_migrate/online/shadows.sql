@@ -178,6 +178,10 @@ AS $function$
 DECLARE
     former_timeout CONSTANT text := current_setting('lock_timeout');
     relations regclass[];
+    guarded CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT u.relation
+        FROM snowflake_migrate_internal.guarded_triggers(ARRAY(
+            SELECT s.relation FROM snowflake_migrate_internal.shadows(keys) AS s)) AS u);
     commands snowflake_migrate_internal.command[];
 BEGIN
     relations := ARRAY(
@@ -191,10 +195,11 @@ BEGIN
             WHERE k.contype = 'f' AND (k.conrelid = s.relation AND s.shadow = ANY (k.conkey)
                                        OR k.confrelid = s.relation AND s.shadow = ANY (k.confkey))) AS e
         WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0);
-    IF relations = '{}' THEN
+    IF relations || guarded = '{}' THEN
         RETURN false;
     END IF;
-    PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE');
+    PERFORM snowflake_migrate_internal.lock(relations || guarded, text 'ACCESS EXCLUSIVE');
+    PERFORM snowflake_migrate_internal.unguard_update_triggers(g.relation) FROM unnest(guarded) AS g (relation);
     -- Dropping a column drops its indexes and constraints, but not foreign keys that reference it.
     WITH shadow AS MATERIALIZED (
         SELECT s.*, snowflake_migrate_internal.name_of(s.relation) AS quoted_name

@@ -56,6 +56,10 @@ AS $function$
     FROM snowflake_migrate_internal.shadows(keys) AS s
     WHERE s.is_kept AND NOT s.is_filled
   UNION ALL
+    SELECT format('trigger %I of %s still has the condition that it has while rows are copied', u.name, u.relation)
+    FROM snowflake_migrate_internal.guarded_triggers(ARRAY(
+        SELECT DISTINCT s.relation FROM snowflake_migrate_internal.shadows(keys) AS s)) AS u
+  UNION ALL
     SELECT format(CASE WHEN i.shadow IS NULL THEN 'index %s has no counterpart on the shadow columns'
                        ELSE 'the counterpart of index %s is not valid' END, i.index)
     FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
@@ -425,7 +429,9 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.shadow_steps(keys) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.guard_steps(keys) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.backfill_steps(keys) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.unguard_steps(keys) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.leftover_steps(keys) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.check_steps(keys) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.statistics_steps(keys) AS s;

@@ -78,3 +78,25 @@ CALL snowflake_migrate.revert('tickets');
 SELECT table_name, column_name, step, rows_done FROM snowflake_migrate.progress;
 INSERT INTO tickets (note) VALUES ('second') RETURNING id;
 DROP TABLE tickets;
+-- A trigger on each UPDATE does not fire when rows are copied, also if the owner may not set
+-- session_replication_role, and is the same afterwards.
+CREATE ROLE regress_keeper;
+CREATE SCHEMA guarded AUTHORIZATION regress_keeper;
+SET ROLE regress_keeper;
+CREATE TABLE guarded.orders (id serial PRIMARY KEY, changes int NOT NULL DEFAULT 0);
+CREATE FUNCTION guarded.counted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.changes := OLD.changes + 1; RETURN NEW; END';
+CREATE TRIGGER counting BEFORE UPDATE ON guarded.orders FOR EACH ROW WHEN (OLD.changes < 5) EXECUTE FUNCTION guarded.counted();
+ALTER TABLE guarded.orders ENABLE ALWAYS TRIGGER counting;
+INSERT INTO guarded.orders SELECT FROM generate_series(1, 100);
+SELECT what FROM snowflake_migrate.plan('guarded.orders', online => true) WHERE what ~ 'trigger';
+\set ECHO none
+\o /dev/null
+SELECT statement FROM snowflake_migrate.plan('guarded.orders', online => true) \gexec
+\o
+\set ECHO all
+SELECT changes, count(*) FROM guarded.orders GROUP BY changes;
+UPDATE guarded.orders SET id = id WHERE id = 7 RETURNING changes;
+SELECT pg_get_triggerdef(oid), tgenabled FROM pg_trigger WHERE tgrelid = 'guarded.orders'::regclass AND NOT tgisinternal;
+RESET ROLE;
+DROP SCHEMA guarded CASCADE;
+DROP ROLE regress_keeper;

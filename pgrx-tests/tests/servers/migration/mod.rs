@@ -23,6 +23,7 @@ mod servers;
 mod several_tables;
 mod survey;
 mod two_sessions;
+mod update_triggers;
 mod views;
 
 use std::thread;
