@@ -39,16 +39,20 @@ CREATE FUNCTION snowflake_migrate_internal.what_of(step snowflake_migrate_intern
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE WHEN step.names IS NULL THEN snowflake_migrate_internal.shortened(step.what, width - length(s.size)) || s.size
+    SELECT CASE WHEN length(s.whole) + length(s.size) <= width THEN s.whole
+                WHEN step.names IS NULL THEN snowflake_migrate_internal.shortened(step.what, width - length(s.size))
                 ELSE format(step.what, VARIADIC ARRAY(
                          SELECT snowflake_migrate_internal.shortened(n.name, coalesce((
                              SELECT max(l.length)
                              FROM generate_series(1, width) AS l (length)
                              WHERE (SELECT sum(least(length(o.name), l.length)) FROM unnest(step.names) AS o (name))
                                    <= width - length(s.size) - length(format(step.what, VARIADIC s.blanks))), 1))
-                         FROM unnest(step.names) WITH ORDINALITY AS n (name, place) ORDER BY n.place)) || s.size END
+                         FROM unnest(step.names) WITH ORDINALITY AS n (name, place) ORDER BY n.place)) END || s.size
+    -- OFFSET, because they would be evaluated for each length that is tried.
     FROM (SELECT snowflake_migrate_internal.work_words(step.work, step.kind <> 'copy') AS size,
-                 array_fill(text '', ARRAY[cardinality(step.names)]) AS blanks) AS s
+                 CASE WHEN step.names IS NULL THEN step.what ELSE format(step.what, VARIADIC step.names) END AS whole,
+                 array_fill(text '', ARRAY[coalesce(cardinality(step.names), 0)]) AS blanks
+          OFFSET 0) AS s
 $function$;
 
 -- What each step does, so that psql shows it beside the step's number in 80 columns, and no

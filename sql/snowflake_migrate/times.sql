@@ -55,13 +55,20 @@ AS $function$
     FROM snowflake_migrate_internal.rates() AS r
 $function$;
 
+-- Whether a table is so small that a look at it takes no noticeable time. Then it is none to estimate,
+-- because that takes longer for hundreds of tables.
+CREATE FUNCTION snowflake_migrate_internal.is_small(relation regclass)
+RETURNS boolean LANGUAGE sql STABLE
+RETURN pg_catalog.pg_relation_size($1) OPERATOR(pg_catalog.<) 1048576::pg_catalog.int8;
+
 -- A validation of a table's rows.
 CREATE FUNCTION snowflake_migrate_internal.scan_work(relation regclass)
 RETURNS snowflake_migrate_internal.work LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT (s.rows, s.bytes, snowflake_migrate_internal.scan_seconds(s.rows, s.bytes))::snowflake_migrate_internal.work
-    FROM (SELECT snowflake_migrate_internal.row_estimate(relation)::numeric, pg_relation_size(relation)::numeric) AS s (rows, bytes)
+    FROM (SELECT snowflake_migrate_internal.row_estimate(relation)::numeric, pg_relation_size(relation)::numeric
+          WHERE NOT snowflake_migrate_internal.is_small(relation)) AS s (rows, bytes)
 $function$;
 
 -- A validation of a foreign key, which joins two tables.
@@ -69,7 +76,9 @@ CREATE FUNCTION snowflake_migrate_internal.reference_work(relation regclass, ref
 RETURNS snowflake_migrate_internal.work LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT (a.rows, a.bytes + b.bytes, a.seconds + b.seconds + a.rows * r.checked_reference / 1e6)::snowflake_migrate_internal.work
+    SELECT (a.rows, coalesce(a.bytes, 0) + coalesce(b.bytes, 0),
+            coalesce(a.seconds, 0) + coalesce(b.seconds, 0) + coalesce(a.rows, 0) * r.checked_reference / 1e6
+           )::snowflake_migrate_internal.work
     FROM snowflake_migrate_internal.scan_work(relation) AS a
     CROSS JOIN snowflake_migrate_internal.scan_work(referenced) AS b
     CROSS JOIN snowflake_migrate_internal.rates() AS r
@@ -84,6 +93,7 @@ AS $function$
     FROM snowflake_migrate_internal.scan_work(relation) AS s
     CROSS JOIN snowflake_migrate_internal.rates() AS r
     CROSS JOIN LATERAL snowflake_migrate_internal.index_entries(index, s.rows) AS e
+    WHERE NOT snowflake_migrate_internal.is_small(relation)
 $function$;
 
 -- What copying a table's rows takes.
@@ -109,7 +119,8 @@ AS $function$
         SELECT t.relation, snowflake_migrate_internal.row_estimate(t.relation)::numeric AS rows,
                pg_table_size(t.relation)::numeric AS heap, pg_total_relation_size(t.relation)::numeric AS bytes
         FROM tree AS t JOIN pg_class AS c ON c.oid = t.relation AND c.relkind = 'r'
-    ), checked AS (
+        WHERE NOT snowflake_migrate_internal.is_small(t.relation)
+    ), checked AS MATERIALIZED (
         SELECT k.conrelid, k.confrelid
         FROM pg_constraint AS k
         WHERE k.contype = 'f' AND k.conparentid = 0
@@ -121,7 +132,9 @@ AS $function$
             sum(w.rows * r.rewritten_row + e.built * r.built_entry + w.heap / 1024 * r.rewritten_kilobyte) / 1e6
             + coalesce((SELECT sum(f.seconds)
                         FROM checked AS k
-                        CROSS JOIN LATERAL snowflake_migrate_internal.reference_work(k.conrelid, k.confrelid) AS f), 0)
+                        CROSS JOIN LATERAL snowflake_migrate_internal.reference_work(k.conrelid, k.confrelid) AS f
+                        WHERE NOT (snowflake_migrate_internal.is_small(k.conrelid)
+                                   AND snowflake_migrate_internal.is_small(k.confrelid))), 0)
            )::snowflake_migrate_internal.work
     FROM rewritten AS w
     CROSS JOIN snowflake_migrate_internal.rates() AS r

@@ -78,7 +78,8 @@ AS $function$
     SELECT array_agg(t.relation::text ORDER BY t.relation::text), count(*), sum(t.rows), sum(t.bytes),
            sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes),
            -- Of the rows that are left.
-           sum(snowflake_migrate_internal.copy_seconds(t.relation, t.rows, t.heap) * coalesce((
+           sum(CASE WHEN NOT snowflake_migrate_internal.is_small(t.relation)
+                    THEN snowflake_migrate_internal.copy_seconds(t.relation, t.rows, t.heap) END * coalesce((
                SELECT 1 - least(p.blocks_done::numeric / nullif(p.blocks_total, 0), 1)
                FROM snowflake_migrate_internal.progress AS p
                WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name AND p.relation = t.relation
