@@ -5,7 +5,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE l.place WHEN 1 THEN first ELSE indentation END || coalesce(l.parts[1], l.parts[2])
     FROM (SELECT width - greatest(length(first), length(indentation)) AS width) AS s
-    CROSS JOIN LATERAL regexp_matches(content, format('\s*(?:(\S.{0,%s})(?=\s|$)|(\S{%s}))', s.width - 1, s.width), 'g')
+    CROSS JOIN LATERAL regexp_matches(
+        content, format(E'\\s*(?:(\\S.{0,%s})(?=\\s|$)|(\\S{%s}))', s.width - 1, s.width), 'g')
         WITH ORDINALITY AS l (parts, place)
     ORDER BY l.place
 $function$;
