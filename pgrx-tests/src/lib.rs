@@ -1,4 +1,4 @@
-//! Real PostgreSQL servers for the tests, the benchmarks and the demo of the
+//! Real PostgreSQL servers for the tests and the benchmarks of the
 //! snowflake extension, and what a client needs to check the IDs they generate.
 //!
 //! A server:

@@ -122,11 +122,6 @@ impl Server {
         self.environment.insert(name.to_owned(), value.to_owned());
     }
 
-    /// Removes all of them, from its next start on.
-    pub fn clear_environment(&mut self) {
-        self.environment.clear();
-    }
-
     /// Replaces the options on `postgres`'s command line from the next start on.
     pub fn set_arguments(&mut self, arguments: &[&str]) {
         self.arguments = arguments.iter().map(ToString::to_string).collect();
