@@ -237,7 +237,7 @@ DECLARE
     first CONSTANT bigint := coalesce(boundary, known[1], -9223372036854775808);
     own_node CONSTANT integer := snowflake_internal.audited_node();
     seen snowflake_internal.audited[];
-    found snowflake_internal.audited[];
+    all_found snowflake_internal.audited[];
     other record;
 BEGIN
     seen := snowflake_internal.values_by_kind(target, numbers, first, known[2],
@@ -249,13 +249,13 @@ BEGIN
         RAISE NOTICE 'IDs of this database were generated with another layout'
             USING DETAIL = format('They were generated with "%s"; they are read with "%s".', other.database_layout, other.layout),
                   HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
-        found := ARRAY(SELECT ('IDs of another layout', NULL, sum(s.ids)::bigint, max(s.highest))::snowflake_internal.audited
+        all_found := ARRAY(SELECT ('IDs of another layout', NULL, sum(s.ids)::bigint, max(s.highest))::snowflake_internal.audited
                        FROM unnest(seen) AS s
                        WHERE s.kind NOT IN ('old numbers', 'numbers below the boundary') HAVING sum(s.ids) > 0);
     END IF;
-    found := found || seen || snowflake_internal.impossible_ids(target, audited_column, numbers, first, own_node, seen, caller_path);
+    all_found := all_found || seen || snowflake_internal.impossible_ids(target, audited_column, numbers, first, own_node, seen, caller_path);
     IF NOT snowflake_internal.is_unique(target, audited_column) THEN
-        found := found || (snowflake_internal.read_audited(target, format(
+        all_found := all_found || (snowflake_internal.read_audited(target, format(
             'SELECT array_agg(ROW(''duplicates'', NULL, t.ids, t.top)::snowflake_internal.audited)
              FROM (SELECT sum(g.count - 1)::bigint AS ids, max(g.id) AS top
                    FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g) AS t
@@ -263,7 +263,7 @@ BEGIN
     END IF;
     RETURN QUERY
         SELECT f.kind, sum(f.ids)::bigint, max(f.highest)
-        FROM unnest(found) AS f
+        FROM unnest(all_found) AS f
         JOIN unnest(ARRAY['IDs of another layout', 'duplicates', 'IDs from the future', 'negative numbers',
                           'numbers below all IDs, and no boundary is set', 'numbers outside of this server''s layout',
                           'IDs of unexpected nodes', 'numbers below the boundary',
