@@ -63,7 +63,7 @@ pub(super) fn client_gone() -> ErrorReport {
         .set_hint("Request the plan again.")
 }
 
-// Its SQLSTATE is nobody else's, and one that PL/pgSQL's OTHERS catches.
+// No other error has its SQLSTATE, which PL/pgSQL's OTHERS catches.
 pub(super) fn trial_too_long() -> ErrorReport {
     new_report(
         ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN,

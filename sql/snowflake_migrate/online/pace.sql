@@ -5,7 +5,7 @@
 CREATE PROCEDURE snowflake_migrate_internal.sleep(milliseconds integer)
     LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_sleep_wrapper';
 
--- The settings that hold now. Without arguments they are those that harm nobody whom SQL
+-- The settings that hold now. Without arguments they are those that protect what SQL
 -- can see: standbys, if the role may see them, and slots that would be lost. How many
 -- active sessions are many depends on the machine, so there is no default. The owner of the table may have written values that
 -- snowflake_migrate.pace() rejects.

@@ -10,7 +10,7 @@ AS $function$
         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
         WHERE c.relkind IN ('r', 'p')
           AND (survey_keys.schema_name IS NULL OR n.nspname = survey_keys.schema_name)
-          -- Nobody migrates the tables of an extension.
+          -- The tables of an extension are not migrated.
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
         ORDER BY 1)
 $function$;

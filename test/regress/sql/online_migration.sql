@@ -43,7 +43,7 @@ SELECT count(*) FROM visits JOIN customers ON id = customer_id;
 CALL snowflake_migrate.revert('customers');
 INSERT INTO customers (name) VALUES ('reverted') RETURNING id;
 DROP TABLE visits, customers;
--- The limits of a backfill that nobody calls yet. Sizes are as a person writes them.
+-- The limits of a backfill before it is called. Sizes are as a person writes them.
 CREATE TABLE bills (id serial PRIMARY KEY, note text);
 INSERT INTO bills (note) SELECT 'bill ' || n FROM generate_series(1, 100) AS n;
 VACUUM ANALYZE bills;
