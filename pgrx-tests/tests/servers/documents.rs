@@ -217,7 +217,10 @@ fn the_block_of_an_online_migration_can_be_run_again() -> Result<()> {
     run("the tables", &tables)?;
     let interrupted = migration
         .replace("statement_timeout = 0", "statement_timeout = '2s'")
-        .replace("batch_size => 5000", "batch_size => 5000, pause => '1 hour'");
+        .replace(
+            "batch_size => 5000",
+            "batch_size => 5000, pause => '1 hour'",
+        );
     let written = psql(&cluster, "postgres", "postgres", &interrupted, true)?;
     ensure!(
         !written.success && written.errors.contains("statement timeout"),

@@ -104,7 +104,7 @@ $function$;
 -- pg_read_all_stats only. The caller's own transaction is short.
 CREATE FUNCTION snowflake_migrate_internal.vacuum_held_back_by()
 RETURNS text LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET intervalstyle = 'postgres'
 AS $function$
     SELECT h.holder
     FROM (SELECT format('process %s, whose transaction is open for %s', a.pid,
@@ -158,7 +158,7 @@ $function$;
 -- What the first NOTICE of a backfill says: its pace, and what has no limit.
 CREATE FUNCTION snowflake_migrate_internal.pace_report(keys snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET intervalstyle = 'postgres'
 AS $function$
     SELECT concat(format('pace: batches of at most %s rows, a pause of %s ms after each',
                          s.batch_size, round(1000 * extract(epoch FROM s.pause))),

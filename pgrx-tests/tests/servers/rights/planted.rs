@@ -462,7 +462,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
             "snowflake_audit(regclass,name,integer[],bigint)",
             "snowflake_audit_tables(name,integer[])",
             "snowflake_migrate.audit(regclass,name)",
-            "snowflake_migrate.backfill(regclass,name,regclass[],name[],integer,interval,interval,integer)",
+            "snowflake_migrate.backfill(regclass,name,regclass[],name[],integer,interval,interval,integer,text,text)",
             "snowflake_migrate.ddl(regclass,name,regclass[],name[],boolean,boolean)",
             "snowflake_migrate.plan(regclass,name,regclass[],name[],boolean,boolean)",
             "snowflake_migrate.revert(regclass,name)",
