@@ -227,6 +227,9 @@ fn the_block_of_an_online_migration_can_be_run_again() -> Result<()> {
         "{}",
         written.errors
     );
+    // The pace is kept.
+    client
+        .batch_execute("CALL snowflake_migrate.pace('deliveries', pause => '20 milliseconds')")?;
     run("after an interruption", &migration)?;
     run("again", &migration)?;
     assert_eq!(
