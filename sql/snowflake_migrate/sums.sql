@@ -49,7 +49,6 @@ DECLARE
     largest numeric;
     index_count bigint;
     foreign_keys bigint;
-    rows numeric;
     space numeric;
     wal numeric;
 BEGIN
@@ -57,7 +56,7 @@ BEGIN
         keys := snowflake_migrate_internal.unfinished(keys);
     END IF;
     IF online AND EXISTS (SELECT FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow) THEN
-        SELECT n.tables, n.rows, n.bytes, n.wal INTO tables, rows, space, wal
+        SELECT n.tables, n.bytes, n.wal INTO tables, space, wal
         FROM snowflake_migrate_internal.backfill_needs(keys) AS n;
         SELECT count(*), coalesce(space, 0) + coalesce(sum(pg_relation_size(i.index)), 0),
                coalesce(wal, 0) + coalesce(sum(pg_relation_size(i.index)), 0)

@@ -9,7 +9,9 @@ DECLARE
     a_day CONSTANT bigint := snowflake_migrate_internal.first_id_at(now() + interval '1 day')
                              - snowflake_migrate_internal.first_id_at(now());
     api_schema name;
-    hypertable record;
+    hypertable oid;
+    dimension name;
+    numbers bigint;
 BEGIN
     SELECT a.nspname INTO api_schema
     FROM pg_extension AS e
@@ -27,23 +29,23 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    -- Not static, because tools that check functions look for the tables.
-    FOR hypertable IN EXECUTE
-        'SELECT c.oid AS relation, d.column_name, d.interval_length
-         FROM _timescaledb_catalog.hypertable AS h
-         JOIN _timescaledb_catalog.dimension AS d ON d.hypertable_id = h.id
+    -- The name is put in, because tools that check functions look for the tables.
+    FOR hypertable, dimension, numbers IN EXECUTE format(
+        'SELECT c.oid, d.column_name, d.interval_length
+         FROM %1$I.hypertable AS h
+         JOIN %1$I.dimension AS d ON d.hypertable_id = h.id
          JOIN pg_namespace AS n ON n.nspname = h.schema_name
-         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = h.table_name'
+         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = h.table_name', '_timescaledb_catalog')
     LOOP
         RETURN QUERY
             SELECT r.relation, r.attname,
                    format('%s is a hypertable by %I, with %s numbers in a chunk: new rows would make chunks without end',
-                          r.relation, r.attname, hypertable.interval_length),
+                          r.relation, r.attname, numbers),
                    format('Before the migration, give it chunks of a day: SELECT %I.set_chunk_time_interval(%L, %s).',
                           api_schema, r.relation, a_day), '55000'
             FROM snowflake_migrate_internal.columns_of_each(keys) AS r
             -- Less than an hour.
-            WHERE r.relation = hypertable.relation AND r.attname = hypertable.column_name AND hypertable.interval_length < a_day / 24;
+            WHERE r.relation = hypertable AND r.attname = dimension AND numbers < a_day / 24;
     END LOOP;
 END
 $function$;

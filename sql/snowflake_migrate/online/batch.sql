@@ -50,7 +50,7 @@ BEGIN
         batch.condition := format('source.ctid OPERATOR(pg_catalog.>=) %L::pg_catalog.tid '
                                   'AND source.ctid OPERATOR(pg_catalog.<) %L::pg_catalog.tid AND %s',
                                   format('(%s,0)', batch.first), format('(%s,0)', batch.last), is_missing);
-        SELECT r.found[1] INTO batch.missing FROM snowflake_internal.run(batch.relation, format(
+        SELECT r.found[1]::bigint INTO batch.missing FROM snowflake_internal.run(batch.relation, format(
             'SELECT pg_catalog.count(*) FROM ONLY %s AS source WHERE %s',
             snowflake_migrate_internal.name_of(batch.relation), batch.condition), batch.search_path) AS r (found);
         EXIT WHEN batch.missing <= batch.size OR batch.last - batch.first <= 1;
@@ -101,7 +101,7 @@ BEGIN
         EXECUTE format('SET LOCAL lock_timeout = %L', snowflake_migrate_internal.short_wait());
     END IF;
     BEGIN
-        SELECT r.found[1] INTO batch.written FROM snowflake_internal.run(batch.relation, format(
+        SELECT r.found[1]::bigint INTO batch.written FROM snowflake_internal.run(batch.relation, format(
             'WITH written AS (
                  UPDATE ONLY %1$s AS source SET %2$s
                  WHERE source.ctid OPERATOR(pg_catalog.=) ANY (ARRAY(
@@ -127,7 +127,8 @@ BEGIN
         EXECUTE format('SET LOCAL session_replication_role = %L', former_role);
     END IF;
     PERFORM set_config('snowflake_migrate_internal.copying', former_copying, true);
-    SELECT r.found[1], r.found[2] INTO batch.missing, batch.locked_blocks FROM snowflake_internal.run(batch.relation, format(
+    SELECT r.found[1]::bigint, r.found[2]::int8multirange INTO batch.missing, batch.locked_blocks
+    FROM snowflake_internal.run(batch.relation, format(
         'SELECT pg_catalog.count(*), pg_catalog.range_agg(pg_catalog.int8range(m.block, m.block OPERATOR(pg_catalog.+) 1))
          FROM (SELECT (source.ctid::pg_catalog.text::pg_catalog.point)[0]::pg_catalog.int8 AS block
                FROM ONLY %s AS source WHERE %s) AS m', quoted_name, batch.condition), batch.search_path) AS r (found);
