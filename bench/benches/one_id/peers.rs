@@ -42,7 +42,7 @@ pub struct Ours {
     slot: Slot,
     identity: Identity,
     max_borrow: u64,
-    reserved_until: Tick,
+    reserved: Tick,
 }
 
 impl Ours {
@@ -56,7 +56,7 @@ impl Ours {
             slot: Slot::new(),
             identity: Identity::new(layout, NODE.into()).expect("10 bits hold it"),
             max_borrow: 1_000,
-            reserved_until: layout.end_tick(),
+            reserved: layout.end_tick(),
         }
     }
 
@@ -70,7 +70,7 @@ impl Ours {
             let allowance = Allowance {
                 now: Tick::new(tick()),
                 max_borrow: self.max_borrow,
-                reserved_until: self.reserved_until,
+                reserved: self.reserved,
             };
             match self
                 .slot

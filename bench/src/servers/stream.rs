@@ -175,7 +175,7 @@ fn issue(
         let allowance = Allowance {
             now: layout.tick_at(clock)?,
             max_borrow,
-            reserved_until: layout.end_tick(),
+            reserved: layout.end_tick(),
         };
         let (walk, position) = &mut sessions[begun.session];
         let (after, answer) = walk.next_run(*position, allowance, NonZeroU32::MIN);

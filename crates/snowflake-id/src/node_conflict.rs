@@ -65,7 +65,7 @@ mod tests {
             let allowance = Allowance {
                 now: Tick::new(now),
                 max_borrow: 1_000,
-                reserved_until: self.identity.layout().end_tick(),
+                reserved: self.identity.layout().end_tick(),
             };
             match self.slots[backend as usize]
                 .next(self.identity.layout().sequence_bits(), allowance)

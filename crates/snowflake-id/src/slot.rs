@@ -75,7 +75,7 @@ pub struct Allowance {
     pub max_borrow: u64,
     /// The first tick that is not reserved: no ID of it or of a later tick is issued. At most one
     /// past the layout's last tick, so that no ID is later than that.
-    pub reserved_until: Tick,
+    pub reserved: Tick,
 }
 
 impl Allowance {
@@ -214,7 +214,7 @@ impl Slot {
                     until: Tick::new(tick),
                 };
             }
-            if tick - now > allowance.max_borrow || tick >= allowance.reserved_until.get() {
+            if tick - now > allowance.max_borrow || tick >= allowance.reserved.get() {
                 return refusal(tick, allowance);
             }
             let sequence = (first & max_sequence) as u32;
@@ -328,7 +328,7 @@ mod tests {
         Allowance {
             now: Tick::new(now),
             max_borrow,
-            reserved_until: Tick::new(1 << 40),
+            reserved: Tick::new(1 << 40),
         }
     }
 
@@ -436,7 +436,7 @@ mod tests {
         let allowance = |now, reserved| Allowance {
             now: Tick::new(now),
             max_borrow: 5,
-            reserved_until: Tick::new(reserved),
+            reserved: Tick::new(reserved),
         };
         for ((tick, sequence), (now, reserved), wanted) in [
             ((99, 0), (100, 100), 100),
@@ -539,7 +539,7 @@ mod tests {
         let at = |now| Allowance {
             now: Tick::new(now),
             max_borrow: u64::MAX,
-            reserved_until: Tick::new(u64::MAX),
+            reserved: Tick::new(u64::MAX),
         };
         let slot = Slot::new();
         slot.raise_to(BITS, Tick::new(u64::MAX));

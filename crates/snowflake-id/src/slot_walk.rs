@@ -365,7 +365,7 @@ mod tests {
         Allowance {
             now: Tick::new(now),
             max_borrow,
-            reserved_until: Tick::new(1 << 40),
+            reserved: Tick::new(1 << 40),
         }
     }
 
@@ -582,7 +582,7 @@ mod tests {
         let slots = slots(2);
         let walk = SlotWalk::new(&layout, &slots, 1);
         let allowance = Allowance {
-            reserved_until: Tick::new(101),
+            reserved: Tick::new(101),
             ..allowance(100, 5)
         };
         let mut position = walk.start();

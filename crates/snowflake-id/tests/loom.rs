@@ -34,7 +34,7 @@ fn allowance(now: u64) -> Allowance {
     Allowance {
         now: Tick::new(now),
         max_borrow: 2,
-        reserved_until: Tick::new(9),
+        reserved: Tick::new(9),
     }
 }
 

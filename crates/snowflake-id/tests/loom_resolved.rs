@@ -73,7 +73,7 @@ impl Server {
         let allowance = Allowance {
             now,
             max_borrow: 4,
-            reserved_until: Tick::new(30),
+            reserved: Tick::new(30),
         };
         let identity = Identity::new(self.layout, 0).unwrap();
         match self.slots[writer].next(self.layout.sequence_bits(), allowance) {

@@ -547,7 +547,7 @@ fn by_the_table(
     } else {
         return ((tick, sequence), until(tick + 1));
     };
-    if new_tick >= allowance.reserved_until.get() {
+    if new_tick >= allowance.reserved.get() {
         let tick_wanted = Tick::new(new_tick);
         return ((tick, sequence), Answer::Reserve { tick: tick_wanted });
     }
@@ -577,7 +577,7 @@ proptest! {
         let mut allowance = Allowance {
             now: Tick::new(1_000),
             max_borrow: 3,
-            reserved_until: Tick::new(1_200),
+            reserved: Tick::new(1_200),
         };
         let mut raised = 0;
         let mut last_word: Option<u64> = None;
@@ -597,7 +597,7 @@ proptest! {
                     continue;
                 }
                 Op::Reserve(ahead) => {
-                    allowance.reserved_until = allowance.reserved_until.max(Tick::new(allowance.now.get() + ahead));
+                    allowance.reserved = allowance.reserved.max(Tick::new(allowance.now.get() + ahead));
                     continue;
                 }
                 Op::Raise(by) => {
@@ -624,7 +624,7 @@ proptest! {
                     prop_assert!(last_word.is_none_or(|last| last < word));
                     last_word = Some(word + u64::from(count - 1));
                     prop_assert_eq!(last_word.unwrap() >> sequence_bits, tick.get(), "one tick only");
-                    prop_assert!(tick < allowance.reserved_until);
+                    prop_assert!(tick < allowance.reserved);
                     prop_assert!(tick >= allowance.now);
                     prop_assert!(tick.get() <= allowance.now.get() + allowance.max_borrow);
                     prop_assert!(tick.get() >= raised);
@@ -639,7 +639,7 @@ proptest! {
                     let due = by_the_table(state, sequence_bits, then, wanted).1;
                     prop_assert!(!matches!(due, Answer::Wait { .. }), "{:?}", due);
                 }
-                Answer::Reserve { tick } => prop_assert!(tick >= allowance.reserved_until),
+                Answer::Reserve { tick } => prop_assert!(tick >= allowance.reserved),
                 Answer::Closed => prop_assert!(false, "no slot is closed"),
             }
         }
@@ -694,7 +694,7 @@ proptest! {
         let mut allowance = Allowance {
             now: Tick::new(1_000),
             max_borrow: 3,
-            reserved_until: layout.end_tick(),
+            reserved: layout.end_tick(),
         };
         let mut all = Vec::new();
         for step in steps {
@@ -709,7 +709,7 @@ proptest! {
                     continue;
                 }
                 Move::Reserve(ahead) => {
-                    allowance.reserved_until = Tick::new(allowance.now.get() + ahead).min(layout.end_tick());
+                    allowance.reserved = Tick::new(allowance.now.get() + ahead).min(layout.end_tick());
                     continue;
                 }
                 Move::Raise(by) => {
@@ -738,7 +738,7 @@ proptest! {
             let number = after.slot();
             match answer {
                 Answer::Issued(run) => {
-                    prop_assert!(run.tick >= allowance.now && run.tick < allowance.reserved_until);
+                    prop_assert!(run.tick >= allowance.now && run.tick < allowance.reserved);
                     prop_assert!(run.tick.get() <= allowance.now.get() + allowance.max_borrow);
                     for sequence in run.first..run.first + run.count {
                         let id = identity.id(number, run.tick, sequence);
@@ -758,7 +758,7 @@ proptest! {
                 }
                 Answer::Reserve { tick } => {
                     prop_assert_eq!(after, before);
-                    prop_assert!(tick >= allowance.reserved_until);
+                    prop_assert!(tick >= allowance.reserved);
                 }
                 Answer::Closed => prop_assert!(false, "no slot is closed"),
             }

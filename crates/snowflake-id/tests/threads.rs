@@ -34,7 +34,7 @@ fn hammer(next: impl Fn(Allowance, NonZeroU32) -> Answer + Sync) -> Vec<Vec<Snow
                         let allowance = Allowance {
                             now: Tick::new(now),
                             max_borrow: 10,
-                            reserved_until: Layout::DEFAULT.end_tick(),
+                            reserved: Layout::DEFAULT.end_tick(),
                         };
                         match next(allowance, NonZeroU32::new(count).unwrap()) {
                             Answer::Issued(run) => ids.extend(identity.ids(1, run)),

@@ -56,7 +56,7 @@ impl FastPath {
         Allowance {
             now,
             max_borrow: self.max_borrow.load(Relaxed),
-            reserved_until: Tick::new(self.slow_from.load(Relaxed)),
+            reserved: Tick::new(self.slow_from.load(Relaxed)),
         }
     }
 

@@ -15,7 +15,7 @@ pub struct Reservation {
     max_borrow: u64,
     lease: u64,
     /// The first tick that is not reserved; 0 if none is.
-    until: Tick,
+    bound: Tick,
     /// The tick from which on more should be reserved.
     extend_from: Tick,
 }
@@ -33,7 +33,7 @@ impl Reservation {
         let mut reservation = Reservation {
             max_borrow: settings.max_borrow / tick,
             lease: settings.lease.div_ceil(tick).max(2),
-            until: Tick::default(),
+            bound: Tick::default(),
             extend_from: Tick::default(),
         };
         if let Some(bound) = process.bound().await {
@@ -44,7 +44,7 @@ impl Reservation {
 
     /// Whether the mark has been read since the server's start.
     pub fn is_known(&self) -> bool {
-        self.until != Tick::default()
+        self.bound != Tick::default()
     }
 
     /// How many ticks a slot may borrow.
@@ -62,7 +62,7 @@ impl Reservation {
         Allowance {
             now,
             max_borrow: self.max_borrow,
-            reserved_until: self.until,
+            reserved: self.bound,
         }
     }
 
@@ -77,7 +77,7 @@ impl Reservation {
         wait_ms: i64,
     ) -> Result<(), NotReserved<ErrorOf<P>>> {
         let known = process.bound().await;
-        let bound = match known.filter(|&bound| bound > self.until) {
+        let bound = match known.filter(|&bound| bound > self.bound) {
             Some(bound) => bound,
             None => mark::read(process, &self.request(process, clocks, 1, wait_ms)).await?,
         };
@@ -103,7 +103,7 @@ impl Reservation {
             ..
         } = reading;
         let known = process.bound().await;
-        let bound = match known.filter(|&bound| bound > self.until && bound > wanted) {
+        let bound = match known.filter(|&bound| bound > self.bound && bound > wanted) {
             Some(bound) => bound,
             None => {
                 let request = self.request(process, clocks, slowdown, wait_ms);
@@ -135,7 +135,7 @@ impl Reservation {
             Err(NotReserved::Busy | NotReserved::Locked) => {
                 let pause = (self.ticks_ahead(process, reading.slowdown) / 8).max(1);
                 let later = Tick::new(used.get().saturating_add(pause));
-                self.extend_from = later.min(self.until);
+                self.extend_from = later.min(self.bound);
             }
             Err(error @ (NotReserved::Failed(_) | NotReserved::PastEnd)) => return Err(error),
             // The mark was set; the next ID handles that.
@@ -165,7 +165,7 @@ impl Reservation {
 
     fn set_bound<P: Process>(&mut self, process: &P, bound: Tick, slowdown: u64) {
         let half = self.ticks_ahead(process, slowdown) / 2;
-        self.until = bound;
+        self.bound = bound;
         self.extend_from = Tick::new(bound.get().saturating_sub(half));
     }
 
