@@ -512,7 +512,8 @@ AS $function$
         FROM key
         CROSS JOIN LATERAL snowflake_migrate_internal.findings(
             ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key], false) AS f
-        WHERE f.stage = 'type'
+        -- Without a column, it is about rows.
+        WHERE f.stage = 'type' AND f.column_name IS NOT NULL
     ) AS u (kind, object, referencing_column, data_type, certainty, reason, statement)
     ORDER BY array_position(ARRAY['surely', 'likely', NULL, 'not'], u.certainty), u.kind, u.object, u.referencing_column
 $function$;
