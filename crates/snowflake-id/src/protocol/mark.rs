@@ -23,7 +23,7 @@ use super::{
     Clocks, DrawingProcess, ErrorOf, LogPosition, NotOpened, Process, ServerSettings, Storage,
     floor, layout_of,
 };
-use crate::{BootTime, Layout, SlewedClock, SnowflakeId, Tick, TimeError, WallTime};
+use crate::{Layout, SlewedClock, SnowflakeId, Tick, TimeError, WallTime};
 
 /// What is written on the mark's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,8 +52,6 @@ impl MarkPage {
 pub struct Request {
     /// How many ticks to reserve ahead.
     pub ticks_ahead: u64,
-    /// The time since boot.
-    pub boot: BootTime,
     /// The highest tick that slots may be raised to by a mark that was set; at least the time that
     /// has been reached.
     pub highest_set: Tick,
@@ -162,7 +160,7 @@ pub async fn start_at<P: Process>(
         .min(layout.last_tick())
         .max(start)
         .max(reserved);
-    raise_slots(process, start, request.boot).await;
+    raise_slots(process, start).await;
     mark.move_to(target).await
 }
 
@@ -234,7 +232,6 @@ pub async fn raise_slots_to_restored<P: DrawingProcess>(
     let highest = highest_set(slewed_clock, process.settings(), layout, clocks);
     let request = Request {
         ticks_ahead: 0,
-        boot: clocks.boot,
         highest_set: highest,
         highest_accepted: layout.last_tick(),
         wait_ms: process.left_ms(),
@@ -248,7 +245,7 @@ pub async fn raise_slots_to_restored<P: DrawingProcess>(
     };
     let is_reserved = mark.written.start_number == process.shared().start_number;
     if is_reserved || bound <= highest {
-        raise_slots(process, bound, clocks.boot).await;
+        raise_slots(process, bound).await;
     } else {
         process.forget(&mark.entry).await;
     }
@@ -285,13 +282,16 @@ pub fn highest_accepted(settings: ServerSettings, layout: &Layout, wall: WallTim
 }
 
 /// Raises every slot to a time that has been reached by now.
-async fn raise_slots<P: Process>(process: &P, bound: Tick, boot: BootTime) {
+async fn raise_slots<P: Process>(process: &P, bound: Tick) {
     if bound == Tick::default() {
         // Nothing has been issued yet; the epoch may lie in the future.
         return;
     }
     let layout = layout_of(process);
     let shared = process.shared();
+    // Read now: a process may have waited for the lock since it read the clocks, and half of that
+    // time would be added to the time reached.
+    let boot = process.clocks().await.boot;
     // The time first: a process that finds a raised slot finds the reason.
     shared
         .slewed_clock
@@ -396,7 +396,7 @@ impl<'a, P: Process> Mark<'a, P> {
                 process.storage().flush(record).await;
             }
         }
-        raise_slots(process, bound, self.request.boot).await;
+        raise_slots(process, bound).await;
         // Not the floor's: a reader is answered up to there, and with another node number the server
         // would not know it any more.
         process.set_bound(&self.entry, on_page).await;

@@ -156,7 +156,6 @@ impl Reservation {
         let slewed_clock = process.shared().slewed_clock;
         Request {
             ticks_ahead: self.ticks_ahead(process, slowdown),
-            boot: clocks.boot,
             highest_set: mark::highest_set(slewed_clock, settings, layout, clocks),
             highest_accepted: mark::highest_accepted(settings, layout, clocks.wall),
             wait_ms,
