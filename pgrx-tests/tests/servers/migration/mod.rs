@@ -19,6 +19,7 @@ mod plans;
 mod refusals;
 mod remembered;
 mod rights;
+mod script;
 mod servers;
 mod several_tables;
 mod survey;
