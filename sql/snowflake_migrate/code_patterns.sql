@@ -177,7 +177,7 @@ CREATE FUNCTION snowflake_migrate_internal.pattern_findings(
     triggers snowflake_migrate_internal.code_trigger[], bodies snowflake_migrate_internal.code_body[], online boolean
 ) RETURNS TABLE (
     place integer, relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean,
-    stage text, called text, refuses boolean
+    stage text, called text, refuses boolean, function oid, trigger oid
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -222,8 +222,8 @@ AS $function$
         WHERE NOT EXISTS (SELECT FROM matched AS k WHERE k.scope = 'new key' AND k.function = c.function AND k.relation = s.relation)
     )
     SELECT DISTINCT p.place, m.relation, m.attname,
-           format('function %s', m.function::regprocedure)
-               || CASE WHEN g.oid IS NOT NULL THEN format(', called by trigger %I of %s,', g.tgname, g.tgrelid::regclass) ELSE '' END,
+           format('function %s%s', snowflake_migrate_internal.function_of_trigger(m.function, m.trigger),
+                  CASE WHEN m.trigger IS NOT NULL THEN ',' END),
            format(p.finding, m.relation, m.attname, m.name_code, m.sequence)
                || CASE WHEN m.is_dropped THEN ', and that sequence is dropped with the identity' ELSE p.consequence END,
            format(p.remedy, m.relation, m.attname),
@@ -233,8 +233,8 @@ AS $function$
                SELECT FROM pg_depend AS d
                LEFT JOIN pg_trigger AS i ON d.classid = 'pg_trigger'::regclass AND i.oid = d.objid AND i.tgisinternal
                WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = m.function AND i.oid IS NULL
-                 AND d.classid IN ('pg_attrdef'::regclass, 'pg_trigger'::regclass, 'pg_rewrite'::regclass))
+                 AND d.classid IN ('pg_attrdef'::regclass, 'pg_trigger'::regclass, 'pg_rewrite'::regclass)),
+           m.function, m.trigger
     FROM meant AS m
     JOIN snowflake_migrate_internal.code_patterns() WITH ORDINALITY AS p ON p.ordinality = m.pattern
-    LEFT JOIN pg_trigger AS g ON g.oid = m.trigger
 $function$;

@@ -152,19 +152,22 @@ CREATE FUNCTION snowflake_migrate_internal.wait(milliseconds integer) RETURNS vo
 -- This and the next function have ROWS, because they return few. For 1,000 rows, its
 -- default, the planner would read whole catalogs instead of using their indexes.
 CREATE FUNCTION snowflake_migrate_internal.table_tree(target regclass, column_name name)
-RETURNS TABLE (relation regclass, attribute smallint) LANGUAGE sql STABLE ROWS 4
+RETURNS TABLE (relation regclass, attribute smallint) LANGUAGE plpgsql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT target::oid
-      UNION
-        SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
-    )
-    -- LIMIT keeps the planner, which expects many tables, from reading all of pg_attribute.
-    SELECT tree.oid::regclass, column_of.attnum
-    FROM tree
-    CROSS JOIN LATERAL (SELECT a.attnum FROM pg_attribute AS a
-                        WHERE a.attrelid = tree.oid AND a.attname = column_name AND a.attnum > 0 LIMIT 1) AS column_of
+BEGIN
+    RETURN QUERY
+        WITH RECURSIVE tree (oid) AS (
+            SELECT target::oid
+          UNION
+            SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
+        )
+        -- LIMIT keeps the planner, which expects many tables, from reading all of pg_attribute.
+        SELECT tree.oid::regclass, column_of.attnum
+        FROM tree
+        CROSS JOIN LATERAL (SELECT a.attnum FROM pg_attribute AS a
+                            WHERE a.attrelid = tree.oid AND a.attname = column_name AND a.attnum > 0 LIMIT 1) AS column_of;
+END
 $function$;
 
 -- For each key the columns that hold the same IDs: the key and the columns that

@@ -16,12 +16,10 @@ SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH call AS (
         SELECT DISTINCT c.relation, c.attname, argument.function_name, argument.schema_name, argument.place::integer AS place,
-               argument.count::integer AS count,
-               format('function %s, called by trigger %I of %s,', p.oid::regprocedure, g.tgname, g.tgrelid::regclass) AS object
+               argument.count::integer AS count, t.function, t.trigger
         FROM unnest(triggers) AS t
         JOIN unnest(columns) AS c ON c.relation = t.relation AND c.attname = t.attname AND c.is_narrow
         JOIN unnest(bodies) AS b ON b.function = t.function
-        JOIN pg_trigger AS g ON g.oid = t.trigger
         JOIN pg_proc AS p ON p.oid = t.function
         CROSS JOIN LATERAL regexp_split_to_table(snowflake_migrate_internal.calls(p.prosrc), E'\n') AS line
         CROSS JOIN LATERAL (
@@ -33,7 +31,7 @@ AS $function$
                OR starts_with(argument.value, format('coalesce ( new . %s ,', c.column_code))
                OR starts_with(argument.value, format('coalesce ( old . %s ,', c.column_code)))
     ), narrow_call AS (
-        SELECT c.relation, c.attname, c.object, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
+        SELECT c.relation, c.attname, c.function, c.trigger, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
                bool_and(n.nspname = 'pg_catalog') AS is_built_in
         FROM call AS c
         JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
@@ -42,16 +40,16 @@ AS $function$
         CROSS JOIN LATERAL (
             SELECT CASE WHEN t.typtype = 'd' THEN snowflake_migrate_internal.base_type(t.oid) ELSE t.oid END
                    IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
-        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
+        GROUP BY c.relation, c.attname, c.function, c.trigger, c.function_name, c.place
         -- A bigint is implicitly converted to other types of numbers.
         HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
     )
-    SELECT c.relation, c.attname, c.object,
+    SELECT c.relation, c.attname, format('function %s,', snowflake_migrate_internal.function_of_trigger(c.function, c.trigger)),
            format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
            CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
                 ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), '
                      'then drop the one with integer. A bigint parameter also takes integer columns.' END,
-           true, 'type', c.signature, false
+           true, 'type', c.signature, false, c.function, c.trigger
     FROM narrow_call AS c
 $function$;
 
@@ -62,9 +60,9 @@ CREATE FUNCTION snowflake_migrate_internal.autoinc_findings(
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT DISTINCT c.relation, c.attname,
-           format('function %s, called by trigger %I of %s,', p.oid::regprocedure, g.tgname, g.tgrelid::regclass),
+           format('function %s,', snowflake_migrate_internal.function_of_trigger(t.function, t.trigger)),
            format('(autoinc) requires that column %I is an integer', c.attname),
-           'Before the migration, drop the trigger: the default replaces it.', true, 'type', NULL, false
+           'Before the migration, drop the trigger: the default replaces it.', true, 'type', NULL, false, t.function, t.trigger
     FROM unnest(triggers) AS t
     JOIN unnest(columns) AS c ON c.relation = t.relation AND c.attname = t.attname AND c.is_narrow
     JOIN pg_trigger AS g ON g.oid = t.trigger
@@ -77,7 +75,7 @@ $function$;
 CREATE FUNCTION snowflake_migrate_internal.sequence_user_findings(columns snowflake_migrate_internal.code_column[])
 RETURNS TABLE (
     place integer, relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean,
-    stage text, called text, refuses boolean
+    stage text, called text, refuses boolean, function oid, trigger oid
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -88,14 +86,14 @@ AS $function$
     )
     SELECT DISTINCT 90, u.relation, u.attname, format('the default of %s.%I', e.adrelid::regclass, a.attname),
            format('calls currval(%L), which does not return the new row''s ID any more', u.sequence),
-           'Before the migration, insert the ID that INSERT ... RETURNING returned.', false, 'default', NULL, true
+           'Before the migration, insert the ID that INSERT ... RETURNING returned.', false, 'default', NULL, true, NULL::oid, NULL::oid
     FROM used AS u
     JOIN pg_attrdef AS e ON u.classid = 'pg_attrdef'::regclass AND e.oid = u.objid
     JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
     WHERE pg_get_expr(e.adbin, e.adrelid) ~ E'\\mcurrval\\('
   UNION ALL
     SELECT DISTINCT 120, u.relation, u.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', u.sequence),
-           'Its values are old numbers after the migration.', false, 'default', NULL, false
+           'Its values are old numbers after the migration.', false, 'default', NULL, false, NULL::oid, NULL::oid
     FROM used AS u
     JOIN pg_rewrite AS w ON u.classid = 'pg_rewrite'::regclass AND w.oid = u.objid
 $function$;
@@ -113,7 +111,8 @@ DECLARE
         SELECT b FROM snowflake_migrate_internal.code_bodies(columns, triggers, online) AS b);
 BEGIN
     RETURN QUERY
-        SELECT f.relation, f.column_name, f.object, f.finding, f.remedy, f.breaks_writes, f.stage, f.called, f.refuses
+        SELECT f.relation, f.column_name, f.object, f.finding, f.remedy, f.breaks_writes, f.stage, f.called, f.refuses,
+               f.function, f.trigger
         FROM (SELECT p.* FROM snowflake_migrate_internal.pattern_findings(keys, columns, triggers, bodies, online) AS p
             UNION ALL
               SELECT 40, c.* FROM snowflake_migrate_internal.call_findings(columns, triggers, bodies) AS c
@@ -125,7 +124,8 @@ BEGIN
               -- Once, with the first table.
               SELECT 110, (keys[1]).target, NULL, format('function %s', b.function::regprocedure),
                      'was not searched, because its body is larger than 1 MB',
-                     'Look in it for statements that use the tables, the columns or their sequences.', false, 'default', NULL, false
+                     'Look in it for statements that use the tables, the columns or their sequences.', false, 'default', NULL, false,
+                     b.function, NULL
               FROM unnest(bodies) AS b
               WHERE b.code IS NULL
             UNION ALL
@@ -169,8 +169,64 @@ AS $function$
     WHERE f.refuses
 $function$;
 
--- Warns of the findings that break writes, once for each function without a form for
--- a bigint, and returns all of them for the notes of the steps. Nothing is said of columns
+-- The warnings of the findings that break writes: one for each function without a form for a bigint,
+-- and one for the triggers of which the same is to be said.
+CREATE FUNCTION snowflake_migrate_internal.finding_warnings(findings snowflake_migrate_internal.finding[])
+RETURNS TABLE (message text, detail text, hint text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH found AS MATERIALIZED (
+        SELECT f.*,
+               CASE WHEN f.called IS NULL AND f.trigger IS NULL THEN f.place END AS alone,
+               CASE WHEN f.called IS NULL AND f.trigger IS NOT NULL THEN ROW(f.function, f.stage, f.finding, f.remedy) END AS said,
+               -- Tables and triggers are named once: several columns may be found in one.
+               row_number() OVER (PARTITION BY f.called, f.function, f.stage, f.finding, f.remedy, f.relation ORDER BY f.place)
+                   AS table_turn,
+               row_number() OVER (PARTITION BY f.called, f.function, f.stage, f.finding, f.remedy, f.trigger ORDER BY f.place)
+                   AS trigger_turn
+        FROM unnest(findings) WITH ORDINALITY AS f (
+            relation, column_name, object, finding, remedy, breaks_writes, stage, called, refuses, function, trigger, place)
+        WHERE f.breaks_writes
+    ), warning AS MATERIALIZED (
+        SELECT min(f.place) AS place, count(*) FILTER (WHERE f.called IS NOT NULL OR f.trigger_turn = 1) AS places,
+               f.called, min(f.object) AS object, min(f.function) AS function,
+               min(f.finding) AS finding, min(f.stage) AS stage, min(f.remedy) AS remedy,
+               count(*) FILTER (WHERE f.table_turn = 1) AS tables,
+               snowflake_migrate_internal.some_names(
+                   array_agg(f.relation::text ORDER BY f.place) FILTER (WHERE f.table_turn = 1)) AS relations,
+               snowflake_migrate_internal.some_names(array_agg(
+                   CASE WHEN f.called IS NULL THEN (SELECT format('%I of %s', t.tgname, t.tgrelid::regclass)
+                                                    FROM pg_trigger AS t WHERE t.oid = f.trigger)
+                        ELSE format('function %s (column %I)', snowflake_migrate_internal.function_of_trigger(f.function, f.trigger),
+                                    f.column_name) END ORDER BY f.place)
+                   FILTER (WHERE f.called IS NOT NULL OR f.trigger_turn = 1)) AS names
+        FROM found AS f
+        GROUP BY f.called, f.alone, f.said
+    )
+    SELECT CASE WHEN w.called IS NOT NULL AND w.places > 1
+                THEN format('%s receives migrated columns, and has no form for a bigint', w.called)
+                WHEN w.places > 1
+                THEN format('function %s, called by %s triggers, %s', w.function::regprocedure, to_char(w.places, 'FM999,999'), w.finding)
+                ELSE format('%s %s', w.object, w.finding) END,
+           CASE WHEN w.called IS NOT NULL AND w.places > 1
+                THEN format('Writes to their tables will fail as soon as the columns are bigints. It is called in %s places: %s.',
+                            to_char(w.places, 'FM999,999'), w.names)
+                ELSE format(CASE w.stage
+                         WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to %s.'
+                         WHEN 'type' THEN 'Writes to %s, or calls of the function, will fail as soon as the %s.'
+                         ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the %s.' END,
+                         w.relations,
+                         CASE w.stage WHEN 'shadow' THEN CASE w.tables WHEN 1 THEN 'it' ELSE 'them' END
+                                      WHEN 'type' THEN CASE w.tables WHEN 1 THEN 'column is a bigint' ELSE 'columns are bigints' END
+                                      ELSE CASE w.tables WHEN 1 THEN 'column has its new default'
+                                                         ELSE 'columns have their new defaults' END END)
+                     || CASE WHEN w.places > 1 THEN format(' Triggers: %s.', w.names) ELSE '' END END,
+           w.remedy
+    FROM warning AS w
+    ORDER BY w.place
+$function$;
+
+-- Warns of them, and returns the findings for the notes of the steps. Nothing is said of columns
 -- without a foreign key when the migration is complete.
 CREATE FUNCTION snowflake_migrate_internal.warn(
     keys snowflake_migrate_internal.key[], found_ones snowflake_migrate_internal.finding[], is_pending boolean
@@ -181,8 +237,7 @@ DECLARE
     most_warnings CONSTANT integer := 50;
     findings snowflake_migrate_internal.finding[] := ARRAY[]::snowflake_migrate_internal.finding[];
     warnings integer := 0;
-    places text[];
-    found record;
+    warned record;
     unlinked text[];
     holders regclass[];
 BEGIN
@@ -196,7 +251,7 @@ BEGIN
         IF unlinked IS NOT NULL THEN
             findings := ARRAY[((keys[1]).target, NULL, NULL,
                 format('Seem to hold these IDs without a foreign key: %s', snowflake_migrate_internal.some_names(unlinked)),
-                NULL, false, 'default', NULL, false)::snowflake_migrate_internal.finding];
+                NULL, false, 'default', NULL, false, NULL, NULL)::snowflake_migrate_internal.finding];
             RAISE WARNING '% to hold these IDs without a foreign key',
                 CASE cardinality(unlinked) WHEN 1 THEN '1 column seems'
                      ELSE to_char(cardinality(unlinked), 'FM999,999') || ' columns seem' END
@@ -205,37 +260,14 @@ BEGIN
                       HINT = format('Before the migration, widen those that hold the IDs: %s has the statements.',
                                     snowflake_migrate_internal.unlinked_calls(holders));
         END IF;
-        FOR found IN
-            SELECT f.*, f AS whole, row_number() OVER same AS place,
-                   count(*) OVER (PARTITION BY f.breaks_writes, f.called, CASE WHEN f.called IS NULL THEN f END) AS places
-            FROM unnest(found_ones) AS f
-            WINDOW same AS (PARTITION BY f.breaks_writes, f.called, CASE WHEN f.called IS NULL THEN f END
-                            ORDER BY f.relation::text, f.stage, f.object, f.finding)
-            ORDER BY f.breaks_writes DESC, f.called IS NOT NULL, f.called, f.relation::text, f.stage, f.object, f.finding
-        LOOP
-            findings := findings || found.whole;
-            places := CASE WHEN found.place = 1 THEN ARRAY[]::text[] ELSE places END
-                      || concat(rtrim(found.object, ','), format(' (column %s)', quote_ident(found.column_name)));
-            IF NOT found.breaks_writes OR found.place < found.places THEN
-                CONTINUE;
-            END IF;
+        found_ones := ARRAY(
+            SELECT f FROM unnest(found_ones) AS f
+            ORDER BY f.breaks_writes DESC, f.called IS NOT NULL, f.called, f.relation::text, f.stage, f.object, f.finding);
+        findings := findings || found_ones;
+        FOR warned IN SELECT w.* FROM snowflake_migrate_internal.finding_warnings(found_ones) AS w LOOP
             warnings := warnings + 1;
-            IF warnings > most_warnings THEN
-                CONTINUE;
-            ELSIF found.places = 1 THEN
-                RAISE WARNING '% %', found.object, found.finding
-                    USING DETAIL = format(CASE found.stage
-                              WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
-                              WHEN 'type' THEN 'Writes to %s, or calls of the function, will fail as soon as the column is a bigint.'
-                              ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
-                              found.relation),
-                          HINT = found.remedy;
-            ELSE
-                RAISE WARNING '% receives migrated columns, and has no form for a bigint', found.called
-                    USING DETAIL = format('Writes to their tables will fail as soon as the columns are bigints. '
-                                          'It is called in %s places: %s.',
-                                          to_char(found.places, 'FM999,999'), snowflake_migrate_internal.some_names(places)),
-                          HINT = found.remedy;
+            IF warnings <= most_warnings THEN
+                RAISE WARNING '%', warned.message USING DETAIL = warned.detail, HINT = warned.hint;
             END IF;
         END LOOP;
     EXCEPTION WHEN OTHERS THEN
@@ -259,7 +291,7 @@ AS $function$
         SELECT concat_ws(' ', f.object, f.finding) AS finding, rtrim(f.remedy, '.') AS remedy,
                row_number() OVER (ORDER BY f.place) AS number
         FROM unnest(findings) WITH ORDINALITY AS f (
-            relation, column_name, object, finding, remedy, breaks_writes, stage, called, refuses, place)
+            relation, column_name, object, finding, remedy, breaks_writes, stage, called, refuses, function, trigger, place)
         WHERE (f.stage = finding_notes.stage OR f.stage = 'held' AND finding_notes.stage = 'type')
           AND (finding_notes.relation IS NULL OR f.relation = finding_notes.relation)
     )

@@ -162,7 +162,7 @@ AS $function$
                   h.attname, h.relation),
            format('Before the migration, cast it in the query, %1$I::integer; for greater numbers, create a function of another name '
                   'that returns bigint, with %1$I::bigint, and use it.', h.attname),
-           true, 'type', NULL::text, false
+           true, 'type', NULL::text, false, h.function, NULL::oid
     FROM held AS h
     WHERE h.fails_at_once AND h.is_narrow
   UNION ALL
@@ -174,7 +174,7 @@ AS $function$
                 THEN format('Before the migration, create a function of another name that returns bigint, with %I::bigint, and use it.',
                             h.attname)
                 ELSE format('Before the migration, declare %s as bigint.', h.variable) END,
-           s.stage = 'default', s.stage, NULL, false
+           s.stage = 'default', s.stage, NULL, false, h.function, NULL
     FROM held AS h
     CROSS JOIN LATERAL (VALUES ('default', true), ('held', h.is_narrow)) AS s (stage, is_one)
     WHERE NOT h.fails_at_once AND s.is_one
@@ -206,7 +206,7 @@ AS $function$
     SELECT DISTINCT q.relation, q.attname, format('function %s', c.function::regprocedure),
            format('calls %s(%L) and returns an integer, so it fails with a number above 2147483647', c.word, q.sequence),
            'Before the migration, create a function of another name that returns bigint, and use it, also in defaults and views.',
-           false, 'held', NULL::text, false
+           false, 'held', NULL::text, false, c.function, NULL::oid
     FROM call AS c
     JOIN key_sequence AS q ON q.sequence_code = c.sequence_code AND coalesce(c.schema_code, q.schema_code) = q.schema_code
     WHERE EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(c.function))

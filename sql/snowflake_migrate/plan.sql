@@ -43,7 +43,7 @@ AS $function$
 DECLARE
     obstacles CONSTANT snowflake_migrate_internal.obstacle[] :=
         ARRAY(SELECT o FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o)
-        || ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(keys, online, search_path) AS o)
+        || ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(keys, online, search_path, true) AS o)
         || ARRAY(SELECT o FROM snowflake_migrate_internal.finding_obstacles(findings) AS o);
     possible CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.keys_without(keys, obstacles);
 BEGIN

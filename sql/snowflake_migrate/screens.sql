@@ -24,14 +24,16 @@ $function$;
 
 -- The size of a step that takes a second or more. The copying of rows names them before.
 CREATE FUNCTION snowflake_migrate_internal.work_words(work snowflake_migrate_internal.work, has_rows boolean DEFAULT true)
-RETURNS text LANGUAGE sql STABLE
+RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE WHEN work.seconds >= 1 THEN ': ' || concat_ws(', ',
+BEGIN
+    RETURN CASE WHEN work.seconds >= 1 THEN ': ' || concat_ws(', ',
         CASE WHEN has_rows THEN CASE WHEN work.rows < 1000000 THEN to_char(work.rows, 'FM999,999') || ' rows'
                                      WHEN work.rows < 10000000 THEN to_char(work.rows / 1000000, 'FM9.0') || ' M rows'
                                      ELSE to_char(work.rows / 1000000, 'FM999,999,999') || ' M rows' END END,
-        pg_size_pretty(work.bytes), snowflake_migrate_internal.short_time(work.seconds)) ELSE '' END
+        pg_size_pretty(work.bytes), snowflake_migrate_internal.short_time(work.seconds)) ELSE '' END;
+END
 $function$;
 
 -- What a step does, in at most so many characters: its names are shortened as far as that takes.
@@ -58,15 +60,15 @@ $function$;
 -- What each step does, so that psql shows it beside the step's number in 80 columns, and no
 -- two look the same.
 CREATE FUNCTION snowflake_migrate_internal.shown_steps(steps snowflake_migrate_internal.step[])
-RETURNS TABLE (number integer, what text) LANGUAGE sql STABLE
+RETURNS TABLE (step snowflake_migrate_internal.step, what text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT s.number, CASE WHEN count(*) OVER (PARTITION BY s.what) = 1 THEN s.what
-                          ELSE concat(snowflake_migrate_internal.what_of(steps[s.place], 71 - length(s.tag)), s.tag) END
-    FROM (SELECT n.place, steps[n.place].number, snowflake_migrate_internal.what_of(steps[n.place], 71) AS what,
-                 format(' (step %s)', steps[n.place].number) AS tag
-          FROM generate_subscripts(steps, 1) AS n (place)) AS s
-    ORDER BY s.number
+    SELECT s.step, CASE WHEN count(*) OVER (PARTITION BY s.what) = 1 THEN s.what
+                        ELSE concat(snowflake_migrate_internal.what_of(s.step, 71 - length(s.tag)), s.tag) END
+    -- Not by position: that reads an array of texts from its beginning, for each step.
+    FROM (SELECT u AS step, snowflake_migrate_internal.what_of(u, 71) AS what, format(' (step %s)', u.number) AS tag
+          FROM unnest(steps) AS u) AS s
+    ORDER BY (s.step).number
 $function$;
 
 -- What a plan asks of those who decide on it: of its length, its longest lock, and its end.
@@ -77,7 +79,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH step AS MATERIALIZED (
         SELECT s.number, s.kind, s.lock_level, s.rewrites, (s.work).seconds AS seconds
-        FROM generate_subscripts(steps, 1) AS n (place) CROSS JOIN LATERAL unnest(steps[n.place:n.place]) AS s
+        FROM unnest(steps) AS s
     ), sums AS (
         SELECT count(*) AS statements,
                coalesce(max(s.seconds) FILTER (WHERE s.lock_level = 'ACCESS EXCLUSIVE'), 0) AS longest,

@@ -54,7 +54,7 @@ AS $function$
            format('has a bound of its own, which a wider column does not change: it ends at %s', b.bound),
            format('If other servers do not use the numbers behind it: ALTER SEQUENCE %s NO %s.',
                   snowflake_migrate_internal.name_of(s.sequence), b.name),
-           false, 'held', NULL, false
+           false, 'held', NULL, false, NULL::oid, NULL::oid
     FROM unnest(keys) AS k
     CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
     JOIN pg_sequence AS q ON q.seqrelid = s.sequence AND NOT q.seqcycle

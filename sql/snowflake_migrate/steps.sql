@@ -69,40 +69,55 @@ CREATE FUNCTION snowflake_migrate_internal.lock_command(relations regclass[], mo
 RETURNS snowflake_migrate_internal.command LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN snowflake_migrate_internal.command('lock'::pg_catalog.text, relations[1], mode, relations => relations);
 
+-- The names of relations, in their order.
+CREATE FUNCTION snowflake_migrate_internal.names_of(relations regclass[])
+RETURNS text[] LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN ARRAY(SELECT snowflake_migrate_internal.name_of(l.relation)
+                 FROM unnest(relations) WITH ORDINALITY AS l (relation, place) ORDER BY l.place);
+END
+$function$;
+
 -- A command as the call of a function. Its constants have types, so that no other
 -- function of the same name is a better match.
 CREATE FUNCTION snowflake_migrate_internal.call_of(command snowflake_migrate_internal.command, keys snowflake_migrate_internal.key[])
-RETURNS text LANGUAGE sql STABLE
+RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE command.kind
+DECLARE
+    relation CONSTANT text := format('%L::pg_catalog.regclass', snowflake_migrate_internal.name_of(command.relation));
+    first_column CONSTANT text := format('%L::pg_catalog.name', command.columns[1]);
+BEGIN
+    RETURN CASE command.kind
         -- By name an ALTER TABLE would run with the rights of the role that runs the plan,
         -- on the table that has the name by then.
         WHEN 'alter' THEN format('snowflake_migrate_internal.alter(%L::pg_catalog.text)', command.sql)
-        WHEN 'run' THEN format('snowflake_internal.run(%s, %L::pg_catalog.text)', t.relation, command.sql)
-        WHEN 'lock' THEN format('snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], %L::pg_catalog.text)', t.relations, command.sql)
+        WHEN 'run' THEN format('snowflake_internal.run(%s, %L::pg_catalog.text)', relation, command.sql)
+        WHEN 'lock' THEN format('snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], %L::pg_catalog.text)',
+                                snowflake_migrate_internal.names_of(command.relations), command.sql)
         WHEN 'lock in time' THEN format('snowflake_migrate_internal.lock_within_timeout(%L::pg_catalog.regclass[], %L::pg_catalog.text)',
-                                        t.relations, command.sql)
+                                        snowflake_migrate_internal.names_of(command.relations), command.sql)
         WHEN 'call' THEN command.sql
-        WHEN 'record' THEN format('snowflake_migrate_internal.record_origin(%s, %s)', t.relation, t.first_column)
-        WHEN 'switch' THEN format('snowflake_migrate_internal.check_switch(%s, %s, %s)', t.relation, t.first_column, t.path)
+        WHEN 'record' THEN format('snowflake_migrate_internal.record_origin(%s, %s)', relation, first_column)
+        WHEN 'switch' THEN format('snowflake_migrate_internal.check_switch(%s, %s, %s)', relation, first_column,
+                                  snowflake_migrate_internal.path_argument())
         WHEN 'states' THEN format('snowflake_migrate_internal.restore_trigger_states(%L::pg_catalog.jsonb)', command.sql)
         WHEN 'copy states' THEN format('snowflake_migrate_internal.copy_trigger_states(%s, %s, %L::pg_catalog.name)',
-                                       t.relation, t.first_column, command.columns[2])
-        WHEN 'guard' THEN format('snowflake_migrate_internal.guard_update_triggers(%s)', t.relation)
-        WHEN 'unguard' THEN format('snowflake_migrate_internal.unguard_update_triggers(%s)', t.relation)
-        WHEN 'recompile' THEN format('snowflake_migrate_internal.recompile(%s)', t.keys)
-        WHEN 'widen' THEN format('snowflake_migrate_internal.widen(%s, %s)', t.keys, t.path)
-        WHEN 'widen sequence' THEN format('snowflake_migrate_internal.widen_sequence(%s, %s)', t.relation, t.first_column)
-        WHEN 'renew' THEN format('snowflake_migrate_internal.renew_sequence(%s, %s)', t.relation, t.first_column)
-        WHEN 'swap' THEN format('snowflake_migrate_internal.swap(%s, %s)', t.keys, t.path)
-        WHEN 'swap, keep' THEN format('snowflake_migrate_internal.swap(%s, %s, keep_sequence => true)', t.keys, t.path) END
-    FROM (SELECT format('%L::pg_catalog.regclass', snowflake_migrate_internal.name_of(command.relation)) AS relation,
-                 ARRAY(SELECT snowflake_migrate_internal.name_of(l.relation)
-                       FROM unnest(command.relations) WITH ORDINALITY AS l (relation, place) ORDER BY l.place) AS relations,
-                 format('%L::pg_catalog.name', command.columns[1]) AS first_column,
-                 snowflake_migrate_internal.key_arguments(keys) AS keys,
-                 snowflake_migrate_internal.path_argument() AS path) AS t
+                                       relation, first_column, command.columns[2])
+        WHEN 'guard' THEN format('snowflake_migrate_internal.guard_update_triggers(%s)', relation)
+        WHEN 'unguard' THEN format('snowflake_migrate_internal.unguard_update_triggers(%s)', relation)
+        WHEN 'recompile' THEN format('snowflake_migrate_internal.recompile(%s)', snowflake_migrate_internal.key_arguments(keys))
+        WHEN 'widen' THEN format('snowflake_migrate_internal.widen(%s, %s)', snowflake_migrate_internal.key_arguments(keys),
+                                 snowflake_migrate_internal.path_argument())
+        WHEN 'widen sequence' THEN format('snowflake_migrate_internal.widen_sequence(%s, %s)', relation, first_column)
+        WHEN 'renew' THEN format('snowflake_migrate_internal.renew_sequence(%s, %s)', relation, first_column)
+        WHEN 'swap' THEN format('snowflake_migrate_internal.swap(%s, %s)', snowflake_migrate_internal.key_arguments(keys),
+                                snowflake_migrate_internal.path_argument())
+        WHEN 'swap, keep' THEN format('snowflake_migrate_internal.swap(%s, %s, keep_sequence => true)',
+                                      snowflake_migrate_internal.key_arguments(keys), snowflake_migrate_internal.path_argument()) END;
+END
 $function$;
 
 -- Lines of PL/pgSQL as a DO statement, which runs all of them or none.

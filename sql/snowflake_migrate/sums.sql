@@ -17,7 +17,7 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('Time: %s, ', coalesce(string_agg(format('%s %s', k.name, snowflake_migrate_internal.short_time(k.seconds)), ', '
-                                                    ORDER BY k.place), 'little'))
+                                                    ORDER BY k.place) FILTER (WHERE k.seconds IS NOT NULL), 'little'))
            || coalesce((SELECT format('at the speed of the backfill until now, %s rows a second',
                                     to_char(m.rows_per_second, 'FM999,999,999'))
                         FROM snowflake_migrate_internal.measured_factor(keys) AS m WHERE m.factor IS NOT NULL),

@@ -123,7 +123,8 @@ AS $function$
     ), checked AS MATERIALIZED (
         SELECT k.conrelid, k.confrelid
         FROM pg_constraint AS k
-        WHERE k.contype = 'f' AND k.conparentid = 0
+        -- Small tables have no estimate.
+        WHERE EXISTS (SELECT FROM rewritten) AND k.contype = 'f' AND k.conparentid = 0
           AND EXISTS (SELECT FROM widened AS w
                       WHERE w.attrelid = k.conrelid AND w.attnum = ANY (k.conkey)
                          OR w.attrelid = k.confrelid AND w.attnum = ANY (k.confkey))

@@ -177,7 +177,9 @@ AS $function$
         WHERE r.is_narrow AND r.relation NOT IN (SELECT w.target FROM unnest(snowflake_migrate_internal.dependent_columns(keys)) AS w)
         GROUP BY r.relation
     ), known AS MATERIALIZED (
-        SELECT d.*, tree.relations, snowflake_migrate_internal.trigger_states(tree.relations) AS states, coalesce(n.locks, 0) AS locks
+        SELECT d.*, tree.relations,
+               CASE WHEN tree.relations && ARRAY(SELECT s.relation FROM snowflake_migrate_internal.tables_with_states() AS s (relation))
+                    THEN snowflake_migrate_internal.trigger_states(tree.relations) END AS states, coalesce(n.locks, 0) AS locks
         FROM altered AS d
         LEFT JOIN snowflake_migrate_internal.lock_needs(keys) AS n ON n.relation = d.relation
         CROSS JOIN LATERAL (SELECT ARRAY(

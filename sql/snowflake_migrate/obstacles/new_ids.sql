@@ -320,7 +320,8 @@ BEGIN
                 'they are one', NULL)).failure = 'they are one' THEN
             RETURN QUERY SELECT tried.relation, tried.attname, format('unique index %s', tried.index),
                                 'makes two new IDs one, so that a row with the second is refused (23505)',
-                                'Drop it, or create it again on the column itself.', true, 'default', NULL::text, false;
+                                'Drop it, or create it again on the column itself.', true, 'default', NULL::text, false,
+                                NULL::oid, NULL::oid;
         END IF;
     END LOOP;
 END
@@ -346,13 +347,13 @@ BEGIN
         IF answer.is_undecided THEN
             RETURN QUERY SELECT tried.relation, NULL::name, tried.description,
                                 'was not tried with new IDs, because it is too large, or takes longer than two seconds',
-                                'Try an INSERT with one of them in a copy of the table.', false, 'type', NULL, false;
+                                'Try an INSERT with one of them in a copy of the table.', false, 'type', NULL, false, NULL::oid, NULL::oid;
         END IF;
         CONTINUE WHEN answer.failure IS NULL;
         IF tried.kind = 'other partitions' THEN
             RETURN QUERY SELECT tried.relation, NULL::name, tried.description,
                                 'has room for new IDs in its DEFAULT partition only, which then has all new rows',
-                                tried.remedy || '.', false, 'default', NULL, false;
+                                tried.remedy || '.', false, 'default', NULL, false, NULL::oid, NULL::oid;
             CONTINUE;
         END IF;
         accepted := now();
@@ -370,7 +371,7 @@ BEGIN
             END IF;
         END LOOP;
         RETURN QUERY SELECT tried.relation, NULL::name, tried.description, format('does not accept the IDs of %s and later', refused::date),
-                            tried.remedy || '.', false, 'default', NULL, false;
+                            tried.remedy || '.', false, 'default', NULL, false, NULL::oid, NULL::oid;
     END LOOP;
 END
 $function$;

@@ -8,55 +8,59 @@ CREATE FUNCTION snowflake_migrate_internal.rename_columns(expression text, forme
 -- The expressions that use these columns, as the catalog has them. Those that
 -- partitions and child tables have from their parents are the parents'.
 CREATE FUNCTION snowflake_migrate_internal.expressions(relation regclass, attributes smallint[])
-RETURNS TABLE (description text, kind text, expression text, is_condition boolean) LANGUAGE sql STABLE
+RETURNS TABLE (description text, kind text, expression text, is_condition boolean) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT d.classid, d.objid
-        FROM pg_depend AS d
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
-    ), indexed AS MATERIALIZED (
-        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
+BEGIN
+    RETURN QUERY
+        WITH dependent AS MATERIALIZED (
+            SELECT DISTINCT d.classid, d.objid
+            FROM pg_depend AS d
+            WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
+        ), indexed AS MATERIALIZED (
+            SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
+            FROM dependent AS d
+            JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
+            WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+          UNION ALL
+            -- The columns are those of the constraint, or of expressions in its index.
+            SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
+            FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
+                  FROM dependent AS d
+                  LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
+                  WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
+            JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
+            -- By its table, because no index of pg_constraint has the index.
+            JOIN pg_constraint AS k ON k.conrelid = relation AND k.conindid = i.indexrelid AND k.contype = 'x'
+            WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+        ), keys AS MATERIALIZED (
+            SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute,
+                   pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
+            FROM indexed AS i
+            CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+            WHERE k.place <= i.indnkeyatts
+        )
+        SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid), true
         FROM dependent AS d
-        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
-        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+        JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
       UNION ALL
-        -- The columns are those of the constraint, or of expressions in its index.
-        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
-        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
-              FROM dependent AS d
-              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
-              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
-        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
-        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
-        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-    ), keys AS MATERIALIZED (
-        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute,
-               pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
-        FROM indexed AS i
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        WHERE k.place <= i.indnkeyatts
-    )
-    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid), true
-    FROM dependent AS d
-    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
-  UNION ALL
-    SELECT k.description, k.kind, k.expression, false FROM keys AS k WHERE k.attribute = 0
-  UNION ALL
-    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid), false FROM indexed AS i WHERE i.indpred IS NOT NULL
-  UNION ALL
-    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname), false
-    FROM keys AS k
-    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
-    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
-  UNION ALL
-    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression, false
-    FROM dependent AS d
-    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
-    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
+        SELECT k.description, k.kind, k.expression, false FROM keys AS k WHERE k.attribute = 0
+      UNION ALL
+        SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid), false FROM indexed AS i WHERE i.indpred IS NOT NULL
+      UNION ALL
+        SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname), false
+        FROM keys AS k
+        JOIN pg_constraint AS c ON c.conrelid = relation AND c.conindid = k.indexrelid AND c.contype = 'x'
+        JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
+        JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+        WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
+      UNION ALL
+        SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression, false
+        FROM dependent AS d
+        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression);
+END
 $function$;
 
 -- Why expressions do not accept bigint columns; NULL if they do. The parser decides

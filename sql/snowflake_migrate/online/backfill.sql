@@ -48,7 +48,7 @@ BEGIN
             hint => 'Run the statements of snowflake_migrate.plan() with online => true in order.');
     END IF;
     PERFORM snowflake_migrate_internal.refuse_obstacles(
-        ARRAY(SELECT o FROM snowflake_migrate_internal.update_obstacles(relations) AS o),
+        ARRAY(SELECT o FROM snowflake_migrate_internal.update_obstacles(relations, true) AS o),
         format('cannot copy %s', snowflake_migrate_internal.key_names(keys)),
         text 'Nothing was changed. Remove the obstacles, then run it again.');
     PERFORM snowflake_migrate_internal.set_pace(keys, batch_size, pause, max_replay_lag, max_active_sessions,

@@ -90,7 +90,7 @@ BEGIN
         -- disables foreign keys of other roles, and marks rows as replicated. So the
         -- caller lends it to no owner who may not set it.
         PERFORM snowflake_migrate_internal.refuse_obstacles(
-            ARRAY(SELECT o FROM snowflake_migrate_internal.update_obstacles(ARRAY[batch.relation]) AS o),
+            ARRAY(SELECT o FROM snowflake_migrate_internal.update_obstacles(ARRAY[batch.relation], true) AS o),
             format('cannot copy %s', snowflake_migrate_internal.key_names(keys)), text 'Remove the obstacles, then run it again.');
         former_role := current_setting('session_replication_role');
         SET LOCAL session_replication_role = replica;

@@ -101,7 +101,9 @@ AS $function$
                              '%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name)',
                              snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name))]
             -- Its triggers would check rows that the other one does not.
-            || CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(ARRAY[f.relation]) AS t
+            || CASE WHEN f.relation = ANY (ARRAY(
+                         SELECT s.relation FROM snowflake_migrate_internal.tables_with_states() AS s (relation)))
+                     AND EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(ARRAY[f.relation]) AS t
                                  WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
                     THEN ARRAY[snowflake_migrate_internal.command(
                              text 'copy states', f.relation, columns => ARRAY[f.name, f.shadow_name])] END,

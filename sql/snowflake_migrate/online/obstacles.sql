@@ -1,7 +1,8 @@
 -- Obstacles to an online migration, in addition to those of every migration.
 
--- Triggers and rules that an UPDATE of every row would fire.
-CREATE FUNCTION snowflake_migrate_internal.update_obstacles(relations regclass[])
+-- Triggers and rules that an UPDATE of every row would fire: each trigger by itself, or for an
+-- error those of all tables in one sentence.
+CREATE FUNCTION snowflake_migrate_internal.update_obstacles(relations regclass[], is_for_error boolean DEFAULT false)
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -10,19 +11,29 @@ AS $function$
     ), fired AS MATERIALIZED (
         SELECT t.*, bool_or(t.enabled = 'O') OVER (PARTITION BY t.relation) AS sets_role
         FROM snowflake_migrate_internal.update_triggers(ARRAY(SELECT a.relation FROM as_replica AS a)) AS t
+    ), always AS MATERIALIZED (
+        SELECT array_agg(DISTINCT t.relation) AS relations,
+               array_agg(format('%I of %s', t.trigger_name, t.relation) ORDER BY t.relation::text, t.trigger_name) AS names,
+               min(format('ALTER TABLE %s ENABLE TRIGGER %I', t.relation, t.trigger_name)) AS first_statement
+        FROM fired AS t
+        WHERE t.enabled = 'A' OR t.enabled = 'R' AND t.sets_role
+        GROUP BY CASE WHEN NOT is_for_error THEN ROW(t.relation::oid, t.trigger_name::text) END
     )
     SELECT o.*
     FROM snowflake_migrate_internal.guard_obstacles(ARRAY(
-        SELECT unnest(relations) EXCEPT SELECT a.relation FROM as_replica AS a)) AS o
+        SELECT unnest(relations) EXCEPT SELECT a.relation FROM as_replica AS a), is_for_error) AS o
   UNION ALL
-    SELECT t.relation, NULL::name,
-           format('trigger %I of %s fires on each UPDATE, also of replicated rows, and would fire when rows are copied',
-                  t.trigger_name, t.relation),
-           format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns it uses (UPDATE OF).',
-                  t.relation, t.trigger_name),
+    SELECT u.relation, NULL::name,
+           format(CASE cardinality(t.names)
+                      WHEN 1 THEN 'trigger %s fires on each UPDATE, also of replicated rows, and would fire when rows are copied'
+                      ELSE 'triggers %s fire on each UPDATE, also of replicated rows, and would fire when rows are copied' END,
+                  snowflake_migrate_internal.some_names(t.names)),
+           CASE cardinality(t.names)
+               WHEN 1 THEN t.first_statement || ' while it is migrated, or restrict it to the columns it uses (UPDATE OF).'
+               ELSE 'Enable them as usual while their tables are migrated (ALTER TABLE ... ENABLE TRIGGER), '
+                    'or restrict them to the columns they use (UPDATE OF).' END,
            '55000'
-    FROM fired AS t
-    WHERE t.enabled = 'A' OR t.enabled = 'R' AND t.sets_role
+    FROM always AS t CROSS JOIN LATERAL unnest(t.relations) AS u (relation)
   UNION ALL
     SELECT w.ev_class, NULL::name, format('rule %I of %s rewrites UPDATE', w.rulename, w.ev_class::regclass),
            'Drop it, and create it again afterwards.', '55000'
@@ -187,7 +198,7 @@ $function$;
 
 -- Obstacles to an online migration, and how to remove them. What several of the checks
 -- need is read once, for all keys together.
-CREATE FUNCTION snowflake_migrate_internal.online_obstacles(keys snowflake_migrate_internal.key[])
+CREATE FUNCTION snowflake_migrate_internal.online_obstacles(keys snowflake_migrate_internal.key[], is_for_error boolean)
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -215,19 +226,20 @@ BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.counterpart_privilege_obstacles(shadows, foreign_keys, statistics_objects) AS o;
     RETURN QUERY
         SELECT o.*
-        FROM snowflake_migrate_internal.update_obstacles(ARRAY(SELECT DISTINCT m.relation FROM unnest(shadows) AS m)) AS o;
+        FROM snowflake_migrate_internal.update_obstacles(ARRAY(SELECT DISTINCT m.relation FROM unnest(shadows) AS m), is_for_error) AS o;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.filled_view_obstacles(columns) AS o;
 END
 $function$;
 
 -- Obstacles to one of the two kinds of plan.
-CREATE FUNCTION snowflake_migrate_internal.plan_kind_obstacles(keys snowflake_migrate_internal.key[], online boolean)
-RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_migrate_internal.plan_kind_obstacles(
+    keys snowflake_migrate_internal.key[], online boolean, is_for_error boolean
+) RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     IF online THEN
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.online_obstacles(keys) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.online_obstacles(keys, is_for_error) AS o;
     ELSE
         RETURN QUERY
             SELECT s.relation, s.narrow, format('column %I of %s is being migrated online', s.narrow, s.relation),

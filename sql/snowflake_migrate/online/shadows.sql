@@ -35,10 +35,11 @@ AS $function$
     FROM snowflake_migrate_internal.linked_columns(keys) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     CROSS JOIN LATERAL (
-        SELECT snowflake_migrate_internal.shadow_name(text 'column', a.attname) AS shadow_name,
-               ('~~' || snowflake_migrate_internal.shadow_name(text 'column', a.attname))::name AS trigger_name,
+        SELECT made.shadow_name, ('~~' || made.shadow_name)::name AS trigger_name,
                snowflake_migrate_internal.shadow_name(text 'check', a.attname) AS check_name
-    ) AS n
+        FROM (SELECT snowflake_migrate_internal.shadow_name(text 'column', a.attname) AS shadow_name OFFSET 0) AS made
+        -- OFFSET, because they would be made again wherever they are compared.
+        OFFSET 0) AS n
     LEFT JOIN pg_attribute AS s ON s.attrelid = r.relation AND s.attname = n.shadow_name AND s.atttypid = 'int8'::regtype
     LEFT JOIN pg_trigger AS t ON t.tgrelid = r.relation AND t.tgname = n.trigger_name
                              AND t.tgfoid = 'snowflake_migrate_internal.shadow()'::regprocedure

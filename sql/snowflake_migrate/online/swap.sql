@@ -81,7 +81,7 @@ AS $function$
   UNION ALL
     SELECT DISTINCT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o
   UNION ALL
-    SELECT DISTINCT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.plan_kind_obstacles(keys, true) AS o
+    SELECT DISTINCT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.plan_kind_obstacles(keys, true, true) AS o
 $function$;
 
 -- The not-null constraints that tables have since PostgreSQL 18. Their names and

@@ -294,7 +294,7 @@ AS $function$
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(relation);
     PERFORM snowflake_migrate_internal.refuse_obstacles(
-        ARRAY(SELECT o FROM snowflake_migrate_internal.guard_obstacles(ARRAY[relation]) AS o),
+        ARRAY(SELECT o FROM snowflake_migrate_internal.guard_obstacles(ARRAY[relation], true) AS o),
         format('cannot guard the triggers of %s', relation), text 'Nothing was changed. Remove the obstacles, then run it again.');
     PERFORM snowflake_migrate_internal.renew_trigger(u, true)
     FROM snowflake_migrate_internal.unguarded_triggers(ARRAY[relation]) AS u ORDER BY u.name;
@@ -313,8 +313,9 @@ BEGIN
 END
 $function$;
 
--- Triggers that the owners of tables cannot make anew.
-CREATE FUNCTION snowflake_migrate_internal.guard_obstacles(relations regclass[])
+-- Triggers that the owners of tables cannot make anew: each by itself, or for an error those of
+-- one owner in one sentence, which is an obstacle of each of their tables.
+CREATE FUNCTION snowflake_migrate_internal.guard_obstacles(relations regclass[], is_for_error boolean DEFAULT false)
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -324,25 +325,48 @@ AS $function$
         JOIN pg_trigger AS t ON t.oid = u.trigger_oid
         JOIN pg_class AS c ON c.oid = t.tgrelid
         JOIN pg_proc AS p ON p.oid = t.tgfoid
+    ), refused AS MATERIALIZED (
+        SELECT f.relation, f.name, f.relowner, r.missing, r.code,
+               row_number() OVER (PARTITION BY f.relation, f.name, r.code ORDER BY r.missing) AS place
+        FROM found AS f
+        CROSS JOIN LATERAL (VALUES
+            (NOT has_function_privilege(f.relowner, f.tgfoid, 'EXECUTE'),
+             format('GRANT EXECUTE ON FUNCTION %s TO %I.', f.tgfoid::regprocedure, pg_get_userbyid(f.relowner)), '42501'),
+            (NOT has_schema_privilege(f.relowner, f.pronamespace, 'USAGE'),
+             format('GRANT USAGE ON SCHEMA %s TO %I.', f.pronamespace::regnamespace, pg_get_userbyid(f.relowner)), '42501'),
+            (NOT has_table_privilege(f.relowner, f.relation, 'TRIGGER'),
+             format('GRANT TRIGGER ON %s TO %I.', f.relation, pg_get_userbyid(f.relowner)), '42501'),
+            (f.tgconstrrelid <> 0 AND NOT has_table_privilege(f.relowner, f.tgconstrrelid, 'TRIGGER'),
+             format('GRANT TRIGGER ON %s TO %I.', f.tgconstrrelid::regclass, pg_get_userbyid(f.relowner)), '42501'),
+            -- Its definition has an unknown form.
+            (f.head IS NULL, NULL, '55000'))
+            AS r (applies, missing, code)
+        WHERE r.applies
+    ), said AS MATERIALIZED (
+        SELECT r.relowner, r.code, min(r.relation::text) AS first_relation, min(r.name::text) AS first_name,
+               array_agg(DISTINCT r.relation) AS relations,
+               array_agg(format('%I of %s', r.name, r.relation) ORDER BY r.relation::text, r.name)
+                   FILTER (WHERE r.place = 1 OR NOT is_for_error) AS names,
+               array_agg(DISTINCT r.missing) AS missing
+        FROM refused AS r
+        GROUP BY r.relowner, r.code, CASE WHEN NOT is_for_error THEN ROW(r.relation::oid, r.name::text, r.missing) END
     )
-    SELECT f.relation, NULL::name,
-           format('trigger %I of %s fires on each UPDATE, and its owner %I may not create it again', f.name, f.relation,
-                  pg_get_userbyid(f.relowner)),
-           'So it would fire when rows are copied: ' || r.remedy, r.code
-    FROM found AS f
-    CROSS JOIN LATERAL (VALUES
-        (NOT has_function_privilege(f.relowner, f.tgfoid, 'EXECUTE'),
-         format('GRANT EXECUTE ON FUNCTION %s TO %I.', f.tgfoid::regprocedure, pg_get_userbyid(f.relowner)), '42501'),
-        (NOT has_schema_privilege(f.relowner, f.pronamespace, 'USAGE'),
-         format('GRANT USAGE ON SCHEMA %s TO %I.', f.pronamespace::regnamespace, pg_get_userbyid(f.relowner)), '42501'),
-        (NOT has_table_privilege(f.relowner, f.relation, 'TRIGGER'),
-         format('GRANT TRIGGER ON %s TO %I.', f.relation, pg_get_userbyid(f.relowner)), '42501'),
-        (f.tgconstrrelid <> 0 AND NOT has_table_privilege(f.relowner, f.tgconstrrelid, 'TRIGGER'),
-         format('GRANT TRIGGER ON %s TO %I.', f.tgconstrrelid::regclass, pg_get_userbyid(f.relowner)), '42501'),
-        (f.head IS NULL, 'its definition has an unknown form. Restrict it to the columns it uses (UPDATE OF).', '55000'))
-        AS r (applies, remedy, code)
-    WHERE r.applies
-    ORDER BY f.relation::text, f.name, r.remedy
+    SELECT u.relation, NULL::name,
+           format(CASE WHEN w.is_one THEN 'trigger %s fires on each UPDATE, and its owner %I may not create it again'
+                       ELSE 'triggers %s fire on each UPDATE, and their owner %I may not create them again' END,
+                  snowflake_migrate_internal.some_names(s.names), pg_get_userbyid(s.relowner)),
+           CASE WHEN w.is_one THEN 'So it would fire when rows are copied: ' ELSE 'So they would fire when rows are copied: ' END
+           || CASE WHEN s.code = '42501'
+                   THEN array_to_string(s.missing[:10], ' ')
+                        || CASE WHEN cardinality(s.missing) > 10
+                                THEN format(' And %s more: see snowflake_migrate.survey().', cardinality(s.missing) - 10) ELSE '' END
+                   WHEN w.is_one THEN 'its definition has an unknown form. Restrict it to the columns it uses (UPDATE OF).'
+                   ELSE 'their definitions have an unknown form. Restrict them to the columns they use (UPDATE OF).' END,
+           s.code
+    FROM said AS s
+    CROSS JOIN LATERAL (SELECT cardinality(s.names) = 1) AS w (is_one)
+    CROSS JOIN LATERAL unnest(s.relations) AS u (relation)
+    ORDER BY s.first_relation, s.first_name, s.missing, u.relation::text
 $function$;
 
 -- Fails if a trigger of a table would fire when its rows are copied.

@@ -13,21 +13,25 @@
 -- applications have them; NULL if it is none. A name without a schema is that of a sequence
 -- in the table's schema, or of the only one.
 CREATE FUNCTION snowflake_migrate_internal.late_bound_sequence(default_oid oid)
-RETURNS oid LANGUAGE sql STABLE PARALLEL SAFE
+RETURNS oid LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 AS $function$
-    SELECT CASE WHEN count(*) FILTER (WHERE q.is_near) > 0 THEN min(q.oid) FILTER (WHERE q.is_near) WHEN count(*) = 1 THEN min(q.oid) END
-    FROM (SELECT s.oid, s.relnamespace = c.relnamespace OR m.schema IS NOT NULL AS is_near
-          FROM pg_attrdef AS f
-          JOIN pg_class AS c ON c.oid = f.adrelid
-          CROSS JOIN LATERAL (
-              SELECT btrim(g.groups[1], '"') AS schema, btrim(g.groups[2], '"') AS name
-              FROM regexp_matches(pg_get_expr(f.adbin, f.adrelid),
-                       E'^nextval\\(\\(''(?:([a-z_][a-z0-9_$]*|"[^"'']+")[.])?'
-                       '([a-z_][a-z0-9_$]*|"[^"'']+")''::text\\)::regclass\\)$') AS g (groups)) AS m
-          JOIN pg_class AS s ON s.relname = m.name AND s.relkind = 'S'
-          JOIN pg_namespace AS n ON n.oid = s.relnamespace AND n.nspname = coalesce(m.schema, n.nspname)
-          WHERE f.oid = default_oid) AS q
+BEGIN
+    RETURN (
+        SELECT CASE WHEN count(*) FILTER (WHERE q.is_near) > 0 THEN min(q.oid) FILTER (WHERE q.is_near)
+                    WHEN count(*) = 1 THEN min(q.oid) END
+        FROM (SELECT s.oid, s.relnamespace = c.relnamespace OR m.schema IS NOT NULL AS is_near
+              FROM pg_attrdef AS f
+              JOIN pg_class AS c ON c.oid = f.adrelid
+              CROSS JOIN LATERAL (
+                  SELECT btrim(g.groups[1], '"') AS schema, btrim(g.groups[2], '"') AS name
+                  FROM regexp_matches(pg_get_expr(f.adbin, f.adrelid),
+                           E'^nextval\\(\\(''(?:([a-z_][a-z0-9_$]*|"[^"'']+")[.])?'
+                           '([a-z_][a-z0-9_$]*|"[^"'']+")''::text\\)::regclass\\)$') AS g (groups)) AS m
+              JOIN pg_class AS s ON s.relname = m.name AND s.relkind = 'S'
+              JOIN pg_namespace AS n ON n.oid = s.relnamespace AND n.nspname = coalesce(m.schema, n.nspname)
+              WHERE f.oid = default_oid) AS q);
+END
 $function$;
 
 -- The columns that take their values from a sequence, and the sequence.

@@ -15,11 +15,10 @@ BEGIN
             SELECT ARRAY(SELECT s FROM snowflake_migrate_internal.plan(
                 keys, online, pg_catalog.current_setting('search_path'::pg_catalog.text), keep_sequence) AS s) AS steps
         )
-        SELECT w.number, w.what, (s.step).lock_level, (s.step).rewrites, snowflake_migrate_internal.statement_of(s.step),
-               (s.step).in_transaction, (s.step).note
+        SELECT (w.step).number, w.what, (w.step).lock_level, (w.step).rewrites, snowflake_migrate_internal.statement_of(w.step),
+               (w.step).in_transaction, (w.step).note
         FROM planned AS p
         CROSS JOIN LATERAL snowflake_migrate_internal.shown_steps(p.steps) AS w
-        CROSS JOIN LATERAL (SELECT p.steps[w.number]) AS s (step)
       UNION ALL
         -- They are no steps: \gexec leaves out a NULL.
         SELECT NULL, sums.what, NULL, NULL, NULL, NULL, sums.note

@@ -507,13 +507,13 @@ AS $function$
                       key.relation::regclass), NULL
         FROM parameter AS p CROSS JOIN key
       UNION ALL
-        SELECT 'function', regexp_replace(f.object, '^function (.*),$', E'\\1'), f.column_name, NULL, 'likely',
+        SELECT 'function', snowflake_migrate_internal.function_of_trigger(f.function, f.trigger), f.column_name, NULL, 'likely',
                f.finding || '. ' || f.remedy, NULL
         FROM key
         CROSS JOIN LATERAL snowflake_migrate_internal.findings(
             ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key], false) AS f
         -- Without a column, it is about rows.
-        WHERE f.stage = 'type' AND f.column_name IS NOT NULL
+        WHERE f.stage = 'type' AND f.column_name IS NOT NULL AND f.function IS NOT NULL
     ) AS u (kind, object, referencing_column, data_type, certainty, reason, statement)
     ORDER BY array_position(ARRAY['surely', 'likely', NULL, 'not'], u.certainty), u.kind, u.object, u.referencing_column
 $function$;

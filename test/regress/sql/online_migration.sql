@@ -100,3 +100,21 @@ SELECT pg_get_triggerdef(oid), tgenabled FROM pg_trigger WHERE tgrelid = 'guarde
 RESET ROLE;
 DROP SCHEMA guarded CASCADE;
 DROP ROLE regress_keeper;
+-- Triggers of which the same is to be said are in one sentence, of a refusal and of a warning.
+CREATE ROLE regress_keeper;
+CREATE SCHEMA guarded AUTHORIZATION regress_keeper;
+CREATE FUNCTION guarded.own_number() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := 5; RETURN NEW; END';
+REVOKE EXECUTE ON FUNCTION guarded.own_number() FROM PUBLIC;
+CREATE TABLE guarded.orders (id serial PRIMARY KEY);
+CREATE TABLE guarded.items (id serial PRIMARY KEY);
+CREATE TRIGGER first BEFORE INSERT OR UPDATE ON guarded.orders FOR EACH ROW EXECUTE FUNCTION guarded.own_number();
+CREATE TRIGGER second BEFORE UPDATE ON guarded.orders FOR EACH ROW EXECUTE FUNCTION guarded.own_number();
+CREATE TRIGGER first BEFORE INSERT OR UPDATE ON guarded.items FOR EACH ROW EXECUTE FUNCTION guarded.own_number();
+ALTER TABLE guarded.orders OWNER TO regress_keeper;
+ALTER TABLE guarded.items OWNER TO regress_keeper;
+SET ROLE regress_keeper;
+SELECT what FROM snowflake_migrate.plan('guarded.orders', also => '{guarded.items}', online => true);
+RESET ROLE;
+SELECT what FROM snowflake_migrate.plan('guarded.orders', also => '{guarded.items}') WHERE step = 1;
+DROP SCHEMA guarded CASCADE;
+DROP ROLE regress_keeper;
