@@ -291,10 +291,13 @@ compile_cluster_tests() { cargo test --ignore-rust-version -q -p snowflake-tests
 all_cluster_tests() { cargo test --ignore-rust-version -q -p snowflake-tests --test servers -- --list --format terse | sed -n 's/: test$//p'; }
 
 # tests_of_tier TIER: those that pgrx-tests/versions names for the server's version
-# and that tier. What others have besides is counted on standard error.
+# and that tier. What others have besides is counted on standard error. With LOAD=first-call,
+# those of pgrx-tests/without-preload.
 tests_of_tier() {
+    local list=$ROOT/pgrx-tests/versions
+    [ -z "${SNOWFLAKE_TESTS_LOAD:-}" ] || list=$ROOT/pgrx-tests/without-preload
     all_cluster_tests >"$TARGET/tests" && [ -s "$TARGET/tests" ] &&
-        awk -v version="${FEATURE#pg}" -v tier="$1" -v without="${WITHOUT:-}" -v family="${FAMILY:-}" -f "$ROOT/scripts/tests-of-version.awk" "$ROOT/pgrx-tests/versions" "$TARGET/tests"
+        awk -v version="${FEATURE#pg}" -v tier="$1" -v without="${WITHOUT:-}" -v family="${FAMILY:-}" -f "$ROOT/scripts/tests-of-version.awk" "$list" "$TARGET/tests"
 }
 
 # tests_named FILTER: the tests of servers whose path has FILTER in it, at the

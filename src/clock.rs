@@ -5,12 +5,13 @@
 #[cfg(feature = "testing")]
 mod moved;
 
-use std::sync::atomic::AtomicI64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::OnceLock;
 
 use libc::{CLOCK_BOOTTIME, CLOCK_REALTIME, clock_gettime, clockid_t, timespec};
 use snowflake_id::protocol::Clocks;
 use snowflake_id::{BootTime, ClockOffset, Time, WallTime};
+
+use crate::pg;
 
 /// What the wall clock shows.
 #[inline]
@@ -47,21 +48,33 @@ pub fn read() -> Clocks {
     }
 }
 
-static OFFSET_AT_START: AtomicI64 = AtomicI64::new(0);
+static OFFSET_AT_START: OnceLock<ClockOffset> = OnceLock::new();
 
-/// Keeps [`offset_at_start`]; called once, in the postmaster. Builds for tests also
-/// map the clocks that a test moves.
+/// Keeps [`offset_at_start`] in the postmaster. Builds for tests also map the clocks that a
+/// test moves.
 pub fn init() {
     #[cfg(feature = "testing")]
     moved::init();
-    OFFSET_AT_START.store(read().offset().micros(), Relaxed);
+    if pg::server::is_preloading() {
+        let _ = OFFSET_AT_START.set(read().offset());
+    }
 }
 
-/// The offset of the clocks when the postmaster started. It is in process
-/// memory, which every backend inherits. So it survives a backend's crash, after
-/// which shared memory is initialized again.
+/// The offset of the clocks when the postmaster started. If the library is preloaded, it is in
+/// process memory, which every backend inherits. So it survives a backend's crash, after
+/// which shared memory is initialized again. Otherwise [`ClockOffset::at_first_use`].
 pub fn offset_at_start() -> ClockOffset {
-    ClockOffset::from_micros(OFFSET_AT_START.load(Relaxed))
+    if let Some(&offset) = OFFSET_AT_START.get() {
+        return offset;
+    }
+    let now = read().offset();
+    let Some(clocks) = pg::server::clocks_at_start() else {
+        return now;
+    };
+    let at_start = clocks.offset();
+    #[cfg(feature = "testing")]
+    let at_start = moved::at_start(now).unwrap_or(at_start);
+    now.at_first_use(at_start)
 }
 
 #[inline]

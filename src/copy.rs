@@ -16,7 +16,8 @@
 //! - The caller may execute both functions. Otherwise the error would name a
 //!   function that the user has not written.
 //!
-//! The hook in [`crate::utility`] reports which utility statement runs.
+//! The hook in [`crate::utility`] reports which utility statement runs; of the one that has
+//! loaded the library, the portal knows.
 
 use std::ffi::{CStr, c_int};
 
@@ -27,6 +28,7 @@ use pgrx::prelude::*;
 use crate::catalog::Symbol;
 use crate::error::Error;
 use crate::pg;
+use crate::pg::callbacks::Statement;
 use crate::pg::planner::{Replacement, Simplify, SupportRequest};
 use crate::{catalog, generator, settings};
 
@@ -51,7 +53,7 @@ struct RunningStatement {
 /// a destructor, which runs at exit, before callbacks of Postgres.
 static RUNNING: Mutex<Vec<RunningStatement>> = Mutex::new(Vec::new());
 
-/// Starts to watch how transactions end; called while libraries are preloaded.
+/// Starts to watch how transactions end.
 pub fn init() {
     pg::callbacks::on_transaction_end(at_transaction_end);
     pg::callbacks::on_subtransaction_end(at_subtransaction_end);
@@ -76,7 +78,11 @@ pub fn end(depth: usize) {
 }
 
 fn in_copy_from() -> bool {
-    RUNNING.lock().last().is_some_and(|it| it.is_copy_from)
+    if let Some(innermost) = RUNNING.lock().last() {
+        return innermost.is_copy_from;
+    }
+    // A statement that has loaded the library is not among them.
+    Statement::of_client().is_some_and(Statement::is_copy_from)
 }
 
 /// [`end`] is not called for statements that fail.

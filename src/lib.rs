@@ -36,26 +36,36 @@ mod utility;
 
 pgrx::pg_module_magic!(name, version);
 
-/// Called when the library is loaded. Settings and shared memory are created only
-/// while `shared_preload_libraries` is loaded. In a process that loads
-/// the library later, decoding works, and generating fails with a hint.
+/// Called when the library is loaded: by the postmaster if it is preloaded, otherwise by each
+/// session with its first call. Before PostgreSQL 17, decoding works in such a session, and
+/// generating fails with a hint.
 #[allow(non_snake_case)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::server::forgo_backtraces();
-    if pg::server::is_preloading() {
-        #[cfg(feature = "testing")]
-        {
-            pgrx::log!("snowflake: this library was built for tests, its IDs are not to be kept");
-            crash_points::init();
-            trace::init();
-        }
-        clock::init();
-        settings::init();
-        ranges::init();
-        shared::init();
-        generator::open_transaction::init();
-        copy::init();
-        utility::init();
+    let is_preloading = pg::server::is_preloading();
+    if !is_preloading && cfg!(not(feature = "dsm_registry")) {
+        return;
     }
+    #[cfg(feature = "testing")]
+    {
+        crash_points::init();
+        trace::init();
+    }
+    clock::init();
+    if is_preloading {
+        #[cfg(feature = "testing")]
+        pgrx::log!("snowflake: this library was built for tests, its IDs are not to be kept");
+        settings::init();
+        shared::init_preloaded();
+    } else {
+        // First: it may raise an error, and then nothing was set up.
+        shared::init_in_session();
+        #[cfg(feature = "dsm_registry")]
+        settings::init_in_session();
+    }
+    ranges::init();
+    generator::open_transaction::init();
+    copy::init();
+    utility::init();
 }

@@ -1,11 +1,10 @@
-//! This server's node number: where it comes from, decided once at the start.
+//! This server's node number: where it comes from, decided once.
 //!
 //! Fleets number their servers already: by the index of a pod, a host name, an
 //! address. `snowflake.node_id_source` takes the number from there, so that one
 //! configuration can serve all servers. A number that cannot be found, or does not
-//! fit the layout, stops the start like any invalid setting.
+//! fit the layout, is an error like any invalid setting.
 
-use std::ffi::CStr;
 use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
@@ -14,35 +13,38 @@ use nix::unistd::gethostname;
 use snowflake_id::node_source::{self, NodeSource, NodeSourceError};
 use snowflake_id::{Identity, Layout};
 
-use crate::error::{log, place, refuse_to_start};
-use crate::pg;
+use crate::error::{log, refuse};
 
 /// The settings that decide the number.
-pub struct Settings {
+pub struct Settings<'a> {
     /// `snowflake.node_id_source`
-    pub source: NodeSource,
+    pub source: &'a NodeSource,
     /// `snowflake.node_network`; empty if not set.
-    pub network: String,
+    pub network: &'a str,
     /// `snowflake.node_id`; -1 if not set.
     pub node_id: i32,
+    /// A sentence on where the source is set.
+    pub place_of_source: String,
+    /// A sentence on where the number is set.
+    pub place_of_number: String,
 }
 
 /// The identity of this server; `None` if the layout needs a node number and
-/// `snowflake.node_id` is not set. Ends the start (FATAL) if there is no number
-/// in the source, or if it does not fit the layout.
-pub fn resolve(layout: Layout, settings: &Settings) -> Option<Identity> {
+/// `snowflake.node_id` is not set. Raises an error if there is no number in the source, or
+/// if it does not fit the layout.
+pub fn resolve(layout: Layout, settings: &Settings<'_>) -> Option<Identity> {
     let set = u32::try_from(settings.node_id).ok();
-    let node = match &settings.source {
+    let node = match settings.source {
         NodeSource::Setting => match set {
-            Some(node) if node > layout.max_node() => refuse_setting(layout, node),
+            Some(node) if node > layout.max_node() => refuse_setting(layout, node, settings),
             Some(node) => node,
             // A layout without node bits needs none.
             None if layout.node_bits() == 0 => 0,
             None => return None,
         },
         source => {
-            let (number, of) = find(source, &settings.network)
-                .unwrap_or_else(|reason| refuse_source(source, &reason));
+            let (number, of) = find(source, settings.network)
+                .unwrap_or_else(|reason| refuse_source(settings, &reason));
             let offset = set.unwrap_or(0);
             let sum = u64::from(number) + u64::from(offset);
             match u32::try_from(sum) {
@@ -50,11 +52,25 @@ pub fn resolve(layout: Layout, settings: &Settings) -> Option<Identity> {
                     log_number(node, number, offset, &of);
                     node
                 }
-                _ => refuse_sum(layout, sum, number, offset, &of),
+                _ => refuse_sum(layout, sum, (number, offset), &of, settings),
             }
         }
     };
     Identity::new(layout, node).ok()
+}
+
+/// The number that [`resolve`] would find with these settings; `None` where it would find none,
+/// or raise an error.
+pub fn configured(layout: Layout, source: &NodeSource, network: &str, node_id: i32) -> Option<u32> {
+    let set = u32::try_from(node_id).ok();
+    let node = match source {
+        NodeSource::Setting => set.or((layout.node_bits() == 0).then_some(0))?,
+        source => find(source, network)
+            .ok()?
+            .0
+            .checked_add(set.unwrap_or(0))?,
+    };
+    (node <= layout.max_node()).then_some(node)
 }
 
 /// The number in the source, and what it is of, for messages.
@@ -112,23 +128,20 @@ fn log_number(node: u32, number: u32, offset: u32, of: &str) {
     );
 }
 
-fn place_of(name: &CStr) -> String {
-    place(name, pg::guc::source_of(name).as_ref())
-}
-
-fn refuse_setting(layout: Layout, node: u32) -> ! {
-    refuse_to_start(
+fn refuse_setting(layout: Layout, node: u32, settings: &Settings<'_>) -> ! {
+    refuse(
         format!("invalid value for parameter \"snowflake.node_id\": {node}"),
         format!(
             "The node number does not fit the layout \"{layout}\", which allows 0 to {}.",
             layout.max_node()
         ),
-        &place_of(c"snowflake.node_id"),
+        &settings.place_of_number,
         "Change snowflake.node_id, or use a layout with more node bits.".into(),
     )
 }
 
-fn refuse_source(source: &NodeSource, reason: &NodeSourceError) -> ! {
+fn refuse_source(settings: &Settings<'_>, reason: &NodeSourceError) -> ! {
+    let source = settings.source;
     let hint = match source {
         NodeSource::Address => {
             "Set snowflake.node_network to the network in which each server has one address, or use another snowflake.node_id_source."
@@ -140,28 +153,34 @@ fn refuse_source(source: &NodeSource, reason: &NodeSourceError) -> ! {
             "Set the variable in the environment of the server, or use another snowflake.node_id_source."
         }
     };
-    refuse_to_start(
+    refuse(
         format!(
             "could not find the node number of this server: snowflake.node_id_source is \"{source}\""
         ),
         reason.to_string(),
-        &place_of(c"snowflake.node_id_source"),
+        &settings.place_of_source,
         hint.into(),
     )
 }
 
-fn refuse_sum(layout: Layout, sum: u64, number: u32, offset: u32, of: &str) -> ! {
+fn refuse_sum(
+    layout: Layout,
+    sum: u64,
+    (number, offset): (u32, u32),
+    of: &str,
+    settings: &Settings<'_>,
+) -> ! {
     let addition = match offset {
         0 => String::new(),
         _ => format!(", plus {offset} of snowflake.node_id"),
     };
-    refuse_to_start(
+    refuse(
         format!("node number {sum} does not fit the layout of this server"),
         format!(
             "The number is {number} of {of}{addition}. The layout \"{layout}\" allows 0 to {}",
             layout.max_node()
         ),
-        &place_of(c"snowflake.node_id_source"),
+        &settings.place_of_source,
         "Use a layout with more node bits, or another snowflake.node_id_source.".into(),
     )
 }

@@ -23,6 +23,8 @@ pub mod catalog;
 pub mod checks;
 pub mod composite;
 pub mod dependents;
+#[cfg(feature = "dsm_registry")]
+pub mod dsm;
 pub mod guc;
 pub mod index_ends;
 pub mod inheritance;

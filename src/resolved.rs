@@ -30,7 +30,7 @@ use crate::generator::session::{self, Session};
 use crate::generator::{log, reserve_present};
 use crate::pg;
 use crate::settings;
-use crate::shared::{Shared, Transaction};
+use crate::shared::{self, Shared, Transaction};
 
 /// The answers of the current transaction and the moments for which they hold, the one
 /// that was asked for last at the end. A statement can contain many others with newer
@@ -147,7 +147,8 @@ fn prepared(shared: Shared, id: SnowflakeId) -> impl Iterator<Item = &'static Op
     })
 }
 
-/// The transactions of this database that were prepared before the start.
+/// The transactions that were prepared before the start, or before shared memory was made. A
+/// later one that is not known has drawn nothing: its session had not loaded the library.
 fn unknown_prepared(shared: Shared) -> impl Iterator<Item = (u32, pg_sys::Oid)> {
     pg::transaction::prepared().filter(move |&(xid, _)| {
         let is_known = || {
@@ -157,7 +158,7 @@ fn unknown_prepared(shared: Shared) -> impl Iterator<Item = (u32, pg_sys::Oid)> 
                 .any(|place| place.xid.load(Acquire) == xid)
         };
         // It may have ended, and its place may have been given away, since it was found.
-        !is_known() && pg::transaction::is_running(xid) && !is_known()
+        shared.may_precede(xid) && !is_known() && pg::transaction::is_running(xid) && !is_known()
     })
 }
 
@@ -254,6 +255,10 @@ pub struct Status {
 
 /// [`Status`].
 pub fn status() -> Status {
+    // Looking decides nothing: before the first ID there is no answer.
+    if shared::get().is_none() {
+        return Status::default();
+    }
     // Not an error: the view has other columns.
     let (Ok(id), Ok(session)) = (resolved_id(), session::resolve()) else {
         return Status::default();

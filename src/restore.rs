@@ -19,23 +19,21 @@
 //! Any table can have a trigger with this function. A role that inserts into such a
 //! table has not asked to restore anything, so a function serves one table only.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-use crate::catalog::{CORE, Home, MIGRATE};
+use crate::catalog::{CORE, Home};
 use crate::encoding::{self, readable, shown};
 use crate::error::{Error, or_report};
 use crate::generator::{self, accepted_layout};
-use crate::pg::callbacks::Statement;
 use crate::pg::{self, Call, Column, Row, Text, TriggerResult};
 use crate::records::{self, Kind, Restored};
 
 const TABLE: &str = "restore";
 const TABLE_NAME: &CStr = c"restore";
-const TRIGGER_NAME: &CStr = c"restore_row";
 
 #[pg_extern(sql = false)]
 fn snowflake_restore_row(call: Call<'_>) -> TriggerResult {
@@ -61,34 +59,6 @@ pub fn restore_row(
         or_report(require_privileges(call.function()).and_then(|()| apply(row)));
     }
     TriggerResult::no_row()
-}
-
-/// Whether a statement enables or disables all triggers of one of the tables.
-pub fn switches_trigger(statement: Statement<'_>) -> bool {
-    let Some(schema) = statement.switches_triggers_of(TABLE_NAME) else {
-        return false;
-    };
-    let table = pg::catalog::relation_in(pg::catalog::schema_named(schema), TABLE_NAME);
-    table.is_some()
-        && [CORE, MIGRATE]
-            .map(|home| home.table(TABLE_NAME))
-            .contains(&table)
-}
-
-/// Enables the triggers again, in the replica role too. Only superusers can have
-/// disabled it, for the sake of an application's triggers. (Its name disables it.)
-pub fn keep_trigger() {
-    if pg::session::is_creating_extension() {
-        return;
-    }
-    // The statement.
-    pg::transaction::make_writes_visible();
-    for table in [CORE, MIGRATE]
-        .iter()
-        .filter_map(|home| home.table(TABLE_NAME))
-    {
-        pg::trigger::set_state(table, TRIGGER_NAME, b'A' as c_char);
-    }
 }
 
 /// # Errors

@@ -24,7 +24,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::time::UNIX_EPOCH;
 
-use parking_lot::Mutex;
 use snowflake_id::{Identity, SnowflakeId};
 
 use crate::error::{log, warn};
@@ -64,17 +63,15 @@ pub struct Found {
     pub conflict: Option<SnowflakeId>,
 }
 
-/// The server that this one may be a copy of: in the postmaster's memory, which
-/// every process inherits.
-static COPIED_FROM: Mutex<Option<String>> = Mutex::new(None);
-
-/// The place that this server may be a copy of, as of the start.
+/// The place that this server may be a copy of, if [`at_start`] has found that it may: the file
+/// then stays as it is.
 pub fn copied_from() -> Option<String> {
-    COPIED_FROM.lock().clone()
+    let contents = read().ok().flatten()?;
+    Some(contents.place.to_string())
 }
 
-/// Compares the file with this server, and writes it if it is new. Called in the
-/// postmaster when it creates shared memory, also after a crash.
+/// Compares the file with this server, and writes it if it is new. Called by the process
+/// that makes shared memory, also after a crash.
 pub fn at_start(identity: &Identity) -> Found {
     let node = identity.node();
     let place = Place::here();
@@ -91,7 +88,6 @@ pub fn at_start(identity: &Identity) -> Found {
         .as_ref()
         .map(|known| &known.place)
         .filter(|other| !is_standby && !place.may_be(other));
-    *COPIED_FROM.lock() = other.map(ToString::to_string);
     match other {
         Some(other) => warn_of_copy(node, other, &place),
         None => {

@@ -132,6 +132,8 @@ pub struct Clock {
     /// What the machine's boot clock and wall clock showed when time was made to stand
     /// still; 0 while it passes.
     stopped: [&'static AtomicI64; 2],
+    /// The offset at the last start of a server.
+    at_start: &'static AtomicI64,
 }
 
 #[derive(Debug)]
@@ -153,13 +155,14 @@ impl Clock {
         let file = directory.join(format!("clock.{number}"));
         let clock = match kind {
             Kind::Mapped => {
-                let [passed, offset, boot, wall] = map(&file)?;
+                let [passed, offset, boot, wall, at_start] = map(&file)?;
                 Self {
                     file,
                     source: Source::Mapped,
                     passed,
                     offset,
                     stopped: [boot, wall],
+                    at_start,
                 }
             }
             Kind::Faketime => Self {
@@ -174,6 +177,7 @@ impl Clock {
                 passed: Box::leak(Box::default()),
                 offset: Box::leak(Box::default()),
                 stopped: [Box::leak(Box::default()), Box::leak(Box::default())],
+                at_start: Box::leak(Box::default()),
             },
         };
         clock.set_offset(Offset::NONE)?;
@@ -187,6 +191,7 @@ impl Clock {
         for (name, value) in self.environment() {
             server.set_environment(name, &value);
         }
+        server.keep_at_start(self.offset, self.at_start);
     }
 
     /// The environment of a process that uses this clock.
@@ -296,8 +301,8 @@ impl Clock {
 
 /// Creates a file with four numbers, and maps it for as long as this process lives.
 #[allow(unsafe_code)]
-fn map(path: &Path) -> Result<[&'static AtomicI64; 4]> {
-    const LENGTH: NonZeroUsize = NonZeroUsize::new(size_of::<[AtomicI64; 4]>()).unwrap();
+fn map(path: &Path) -> Result<[&'static AtomicI64; 5]> {
+    const LENGTH: NonZeroUsize = NonZeroUsize::new(size_of::<[AtomicI64; 5]>()).unwrap();
     let file = File::options()
         .read(true)
         .write(true)
@@ -309,7 +314,7 @@ fn map(path: &Path) -> Result<[&'static AtomicI64; 4]> {
     // SAFETY: a new mapping at an address of the kernel's choice, which is never
     // unmapped. It is aligned to a page and as long as the array. Everybody
     // accesses its numbers atomically, and any bits are a number.
-    let numbers: &'static [AtomicI64; 4] = unsafe {
+    let numbers: &'static [AtomicI64; 5] = unsafe {
         mmap(None, LENGTH, access, MapFlags::MAP_SHARED, &file, 0)?
             .cast()
             .as_ref()

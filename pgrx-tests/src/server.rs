@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -39,6 +40,8 @@ pub struct Server {
     postmaster: Option<Child>,
     /// The length of the log at the last start.
     log_start: u64,
+    /// A number that is copied to another place before each start.
+    kept_at_start: Option<(&'static AtomicI64, &'static AtomicI64)>,
 }
 
 impl Server {
@@ -65,7 +68,13 @@ impl Server {
             memory_limit: None,
             postmaster: None,
             log_start: 0,
+            kept_at_start: None,
         }
+    }
+
+    /// Copies a number to another place before each start.
+    pub fn keep_at_start(&mut self, from: &'static AtomicI64, to: &'static AtomicI64) {
+        self.kept_at_start = Some((from, to));
     }
 
     /// Runs `initdb` without flushes to the disk. Tests kill processes only, and

@@ -104,7 +104,7 @@ DECLARE
     unknown_reason text;
 BEGIN
     SELECT s.node_id,
-           CASE WHEN NOT s.preloaded THEN 'snowflake is not in shared_preload_libraries.'
+           CASE WHEN NOT s.preloaded AND current_setting('server_version_num')::integer < 170000 THEN 'snowflake is not in shared_preload_libraries.'
                 WHEN s.node_id IS NULL THEN 'snowflake.node_id is not set.'
                 WHEN pg_is_in_recovery() THEN 'A standby issues no IDs. Run the audit on its primary server.' END
     INTO own_node, unknown_reason

@@ -36,6 +36,54 @@ BEGIN
 END
 $function$;
 
+-- Watches what statements do to the triggers of the extensions' tables. An event trigger does
+-- so in each session, also in one that has not loaded the library.
+--
+-- The privilege TRIGGER would let a role replace these triggers, or have its code run by a
+-- superuser who restores a dump. So only superusers create triggers here. The name in a
+-- statement may mean another table when it runs, so what it has done is looked at.
+--
+-- ALTER TABLE ... DISABLE TRIGGER ALL leaves the triggers of the tables "restore" enabled:
+-- pg_restore --data-only --disable-triggers has it for each table.
+CREATE FUNCTION snowflake_internal.watch_ddl()
+RETURNS event_trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    restore_table regclass;
+BEGIN
+    IF TG_TAG = 'CREATE TRIGGER' THEN
+        PERFORM snowflake_internal.refuse('42501', 'permission denied for tables of the extension',
+            detail => 'A trigger would run with the privileges of each role that changes the table, or replace the one that guards it. '
+                      'The privilege TRIGGER has no effect.',
+            hint => 'Only a superuser can create triggers on these tables.')
+        FROM pg_event_trigger_ddl_commands() AS c
+        JOIN pg_trigger AS t ON c.classid = 'pg_trigger'::regclass AND c.objid = t.oid
+        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = t.tgrelid AND d.deptype = 'e'
+        JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+        WHERE e.extname IN ('snowflake', 'snowflake_migrate') AND NOT c.in_extension
+          AND NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
+        RETURN;
+    END IF;
+    -- Reads no catalog for another table: what that locks, each ALTER TABLE would have locked.
+    FOR restore_table IN
+        SELECT c.objid FROM pg_event_trigger_ddl_commands() AS c
+        WHERE c.classid = 'pg_class'::regclass AND NOT c.in_extension
+          AND c.objid IN (to_regclass('snowflake_internal.restore'), to_regclass('snowflake_migrate_internal.restore'))
+    LOOP
+        IF EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = restore_table AND t.tgname = 'restore_row' AND t.tgenabled <> 'A') THEN
+            EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER restore_row', restore_table);
+        END IF;
+    END LOOP;
+END
+$function$;
+
+CREATE EVENT TRIGGER snowflake_watch_ddl ON ddl_command_end WHEN TAG IN ('CREATE TRIGGER', 'ALTER TABLE')
+    EXECUTE FUNCTION snowflake_internal.watch_ddl();
+COMMENT ON EVENT TRIGGER snowflake_watch_ddl IS 'Keeps the triggers of the tables of the extensions snowflake and snowflake_migrate';
+-- Also in the replica role, in which a superuser may restore a dump.
+ALTER EVENT TRIGGER snowflake_watch_ddl ENABLE ALWAYS;
+
 -- Revokes what ALTER DEFAULT PRIVILEGES has granted on the tables and sequences of an
 -- extension, and the privilege to create objects in its internal schema. Called by the
 -- scripts, before their own grants.
@@ -45,8 +93,7 @@ $function$;
 --
 -- - INSERT, UPDATE, DELETE, TRUNCATE: a trigger rejects writes to the tables, except by
 --   superusers. The privileges to lock and to vacuum a table are those of any table.
--- - TRIGGER: if the library is preloaded, it rejects triggers of roles that are not
---   superusers (src/records/guard.rs).
+-- - TRIGGER: an event trigger rejects triggers of roles that are not superusers.
 -- - REFERENCES: the extension's own writes check no foreign key.
 -- - UPDATE, USAGE on the mark: a value set on it raises the slots to at most one lease
 --   ahead of the clock (crates/snowflake-id/src/protocol/mark.rs).

@@ -3,7 +3,7 @@
 -- Used by the view snowflake_status. conflict_id is the highest ID of the rows of
 -- another server with this one's node number.
 CREATE FUNCTION snowflake_internal.get_status() RETURNS TABLE (
-    version text, preloaded boolean, layout text, node_id integer,
+    version text, preloaded boolean, pending_restart boolean, layout text, node_id integer,
     server_last_id_at timestamp with time zone, database_reserved_until timestamp with time zone,
     clock_behind double precision, ids bigint, waits bigint, expires_at timestamp with time zone,
     database_layout text, node_id_source text, node_conflicts bigint, conflict_id bigint, stopped boolean, copied_from text,
@@ -17,14 +17,15 @@ CREATE FUNCTION snowflake_internal.get_stat_slots() RETURNS TABLE (
 ) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_stat_slots_wrapper';
 
 CREATE VIEW snowflake_status AS
-    SELECT version, preloaded, layout, node_id, server_last_id_at, database_reserved_until,
+    SELECT version, preloaded, pending_restart, layout, node_id, server_last_id_at, database_reserved_until,
            pg_catalog.make_interval(secs => clock_behind) AS clock_behind,
            ids, waits, expires_at, database_layout, node_id_source, node_conflicts, stopped, copied_from,
            resolved_id, pg_catalog.make_interval(secs => resolved_age) AS resolved_age, unknown_prepared
     FROM snowflake_internal.get_status();
 COMMENT ON VIEW snowflake_status IS 'How this server issues IDs: one row';
 COMMENT ON COLUMN snowflake_status.version IS 'The version of the library';
-COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; if not, IDs can only be decoded';
+COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; if not, IDs are generated from PostgreSQL 17 on only';
+COMMENT ON COLUMN snowflake_status.pending_restart IS 'Whether the configuration has another layout or node number than IDs are made of until the next restart; NULL before that is decided, by the first ID';
 COMMENT ON COLUMN snowflake_status.layout IS 'The layout of this server''s IDs, in canonical form';
 COMMENT ON COLUMN snowflake_status.node_id IS 'Node number of this server; NULL if not set';
 COMMENT ON COLUMN snowflake_status.server_last_id_at IS 'Time of the last ID issued since the server started, in any database';

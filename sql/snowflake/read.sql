@@ -1,3 +1,8 @@
+-- Planner support function of snowflake_decode() and snowflake_timestamp(): where the library is
+-- not preloaded, it is loaded before a session's first query with them looks at its tables.
+CREATE FUNCTION snowflake_internal.read_support(request internal) RETURNS internal
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_read_support_wrapper';
+
 CREATE FUNCTION snowflake_decode(
     id bigint,
     OUT created_at timestamp with time zone,
@@ -68,3 +73,8 @@ CREATE FUNCTION snowflake_compose(created_at timestamp with time zone, node_id i
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_compose_by_wrapper';
 COMMENT ON FUNCTION snowflake_compose(created_at timestamp with time zone, node_id integer, backend_id integer, sequence integer, layout text) IS
     'Returns the ID with these fields, by a layout or preset name: the inverse of snowflake_decode. Does not issue an ID';
+
+ALTER FUNCTION snowflake_decode(bigint) SUPPORT snowflake_internal.read_support;
+ALTER FUNCTION snowflake_decode(bigint, text) SUPPORT snowflake_internal.read_support;
+ALTER FUNCTION snowflake_timestamp(bigint) SUPPORT snowflake_internal.read_support;
+ALTER FUNCTION snowflake_timestamp(bigint, text) SUPPORT snowflake_internal.read_support;

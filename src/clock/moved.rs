@@ -3,10 +3,10 @@
 //! for both clocks, while the server runs. The file is named by the environment
 //! variable `SNOWFLAKE_TEST_CLOCK`; without it the clocks are the kernel's.
 //!
-//! The file has four signed 64-bit numbers, microseconds in native byte order: the
+//! The file has five signed 64-bit numbers, microseconds in native byte order: the
 //! time that was made to pass, which is added to both clocks; the offset of the
 //! wall clock; and what the kernel's boot clock and wall clock showed when a test had
-//! both stand still, or 0. Each is written by one store. So a process that reads the boot
+//! both stand still, or 0; and the offset when the server was started. Each is written by one store. So a process that reads the boot
 //! clock before and after the wall clock notices a change of the first.
 
 use std::fs::File;
@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
 
 use libc::{CLOCK_REALTIME, MAP_FAILED, MAP_SHARED, PROT_READ, clockid_t, mmap};
+use snowflake_id::ClockOffset;
 
 /// The environment variable that names the file.
 const VARIABLE: &str = "SNOWFLAKE_TEST_CLOCK";
@@ -27,12 +28,21 @@ struct Moved {
     offset: AtomicI64,
     stopped_boot: AtomicI64,
     stopped_wall: AtomicI64,
+    offset_at_start: AtomicI64,
 }
 
 /// Set in the postmaster; every process inherits it with the mapping.
 static MOVED: OnceLock<&'static Moved> = OnceLock::new();
 
-/// Maps the file; called once, in the postmaster.
+/// What was the offset of the clocks when the server was started, if it is this one now; `None`
+/// if no test moves the clocks.
+pub fn at_start(now: ClockOffset) -> Option<ClockOffset> {
+    let moved = MOVED.get()?;
+    let since = moved.offset.load(SeqCst) - moved.offset_at_start.load(SeqCst);
+    Some(ClockOffset::from_micros(now.micros() - since))
+}
+
+/// Maps the file; called once, in the postmaster or in a session that loads the library.
 pub fn init() {
     let Some(path) = std::env::var_os(VARIABLE) else {
         return;

@@ -23,15 +23,32 @@ use pgrx::prelude::*;
 use snowflake_id::{FieldError, Layout, LayoutError, SnowflakeId, TextError, Time, WallTime};
 
 pub use read::layout_hint;
-pub use start::{place, refuse_to_start};
+pub use start::{place, refuse};
 
 /// Why a call fails. Empty lines separate the areas, as in `into_report`.
 #[derive(Debug)]
 pub enum Error {
-    /// An ID was requested, and the library is not preloaded.
+    /// An ID was requested, and the library is not preloaded, before PostgreSQL 17.
+    #[cfg(not(feature = "dsm_registry"))]
     NotPreloaded,
     /// The layout has node bits, and `snowflake.node_id` is not set.
     NodeNotSet,
+    /// The configuration files cannot be read, or PostgreSQL would not load them.
+    #[cfg(feature = "dsm_registry")]
+    ConfigurationUnreadable,
+    /// Another version of the library has made the shared memory, in another form.
+    #[cfg(feature = "dsm_registry")]
+    OtherLibrary,
+    /// Shared memory was not made, and only a restart helps.
+    #[cfg(feature = "dsm_registry")]
+    MemoryNotMade {
+        /// The SQLSTATE of PostgreSQL's error.
+        code: PgSqlErrorCode,
+        /// Its message.
+        message: String,
+    },
+    /// An ID was requested in a parallel worker of a session that has not loaded the library.
+    LeaderWithoutLibrary,
     /// Another server has this node number, and `snowflake.on_node_conflict` has
     /// stopped this one.
     NodeConflict(u32),
@@ -259,8 +276,6 @@ pub enum Error {
     InvalidKind(String),
     /// A role that is not a superuser tried to change such a table with SQL.
     RecordsGuarded(String),
-    /// A role that is not a superuser tried to create a trigger on such a table.
-    TriggersGuarded,
     /// The trigger function that guards these tables was called directly.
     GuardIsATrigger,
     /// A role that owns neither the database nor the extension tried to restore a
@@ -290,8 +305,16 @@ impl Error {
 
     fn into_report(self) -> ErrorReport {
         match self {
+            #[cfg(not(feature = "dsm_registry"))]
             Error::NotPreloaded => start::not_preloaded(),
             Error::NodeNotSet => start::node_not_set(),
+            #[cfg(feature = "dsm_registry")]
+            Error::ConfigurationUnreadable => start::configuration_unreadable(),
+            #[cfg(feature = "dsm_registry")]
+            Error::OtherLibrary => start::other_library(),
+            #[cfg(feature = "dsm_registry")]
+            Error::MemoryNotMade { code, message } => start::memory_not_made(code, &message),
+            Error::LeaderWithoutLibrary => start::leader_without_library(),
             Error::NodeConflict(node) => start::node_conflict(node),
             Error::ServerFileIo { name, error } => start::server_file_io(&name, &error),
             Error::ConflictAhead { id, wall, at } => start::conflict_ahead(id, wall, at),
@@ -365,7 +388,6 @@ impl Error {
             Error::KeysDiffer { targets, columns } => records::keys_differ(targets, columns),
             Error::InvalidKind(kind) => records::invalid_kind(&kind),
             Error::RecordsGuarded(table) => records::records_guarded(&table),
-            Error::TriggersGuarded => records::triggers_guarded(),
             Error::GuardIsATrigger => records::guard_is_a_trigger(),
             Error::RestoreDenied => records::restore_denied(),
             Error::RestoreIsATrigger => records::restore_is_a_trigger(),

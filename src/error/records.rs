@@ -61,18 +61,6 @@ pub(super) fn records_guarded(table: &str) -> ErrorReport {
     .set_hint("Use the extension's functions. Only a superuser can change the table with SQL.")
 }
 
-pub(super) fn triggers_guarded() -> ErrorReport {
-    new_report(
-        ERRCODE_INSUFFICIENT_PRIVILEGE,
-        "permission denied for tables of the extension",
-    )
-    .set_detail(
-        "A trigger would run with the privileges of each role that changes the table, or replace \
-         the one that guards it. The privilege TRIGGER has no effect.",
-    )
-    .set_hint("Only a superuser can create triggers on these tables.")
-}
-
 pub(super) fn guard_is_a_trigger() -> ErrorReport {
     new_report(
         ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,

@@ -10,8 +10,11 @@ use snowflake_id::{SnowflakeId, Time, WallTime};
 
 use super::{new_report, sentence};
 use crate::clock::time;
+use crate::pg;
 use crate::pg::guc::Source;
+use crate::shared;
 
+#[cfg(not(feature = "dsm_registry"))]
 pub(super) fn not_preloaded() -> ErrorReport {
     new_report(
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -30,9 +33,62 @@ pub(super) fn node_not_set() -> ErrorReport {
         "snowflake.node_id is not set",
     )
     .set_detail("Each ID contains the node number of the server that issued it.")
-    .set_hint(
+    .set_hint(if shared::is_preloaded() {
         "Add \"snowflake.node_id = 0\" to postgresql.conf and restart the server. If several \
-         servers generate IDs, give each one a different number.",
+         servers generate IDs, give each one a different number."
+    } else {
+        "As a superuser, run ALTER SYSTEM SET snowflake.node_id = 0, then SELECT pg_reload_conf(). If \
+         several servers generate IDs, give each one a different number."
+    })
+}
+
+#[cfg(feature = "dsm_registry")]
+pub(super) fn configuration_unreadable() -> ErrorReport {
+    new_report(
+        ERRCODE_CONFIG_FILE_ERROR,
+        "could not read the layout and the node number from the server's configuration",
+    )
+    .set_detail("The configuration files contain errors, or cannot be read.")
+    .set_hint("A superuser sees the errors in pg_file_settings. Correct them, and try again.")
+}
+
+#[cfg(feature = "dsm_registry")]
+pub(super) fn other_library() -> ErrorReport {
+    new_report(
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "the version of snowflake was changed while the server was running",
+    )
+    .set_detail(
+        "The shared memory of this server has the form of the former version, which sessions may \
+         still use.",
+    )
+    .set_hint("Restart the server.")
+}
+
+#[cfg(feature = "dsm_registry")]
+pub(super) fn memory_not_made(code: pgrx::PgSqlErrorCode, message: &str) -> ErrorReport {
+    // The core's own check of the size has none.
+    let code = match code {
+        ERRCODE_INTERNAL_ERROR => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        code => code,
+    };
+    new_report(code, "could not make the shared memory of snowflake")
+        .set_detail(sentence(message))
+        .set_hint(
+            "Restart the server. To have the memory from the start on, add snowflake to \
+             shared_preload_libraries.",
+        )
+}
+
+pub(super) fn leader_without_library() -> ErrorReport {
+    new_report(
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "a parallel worker cannot issue a snowflake ID for a session that has not loaded the library",
+    )
+    .set_detail("Readers of new rows learn from that session when its transaction has ended.")
+    .set_hint(
+        "Run LOAD 'snowflake' in the session first, or ALTER DATABASE ... SET \
+         session_preload_libraries = 'snowflake'.",
     )
 }
 
@@ -96,10 +152,12 @@ pub(super) fn watch_is_a_trigger() -> ErrorReport {
     .set_hint("Use CALL snowflake_watch(...).")
 }
 
-/// A sentence on where a setting is set; empty if that is unknown.
+/// A sentence on where a setting is set; empty if that is unknown, or not for this role: as
+/// in `pg_settings`.
 pub fn place(name: &CStr, source: Option<&Source>) -> String {
     let name = name.to_string_lossy();
     match source {
+        _ if !pg::server::is_preloading() && !pg::privileges::may_see_settings() => String::new(),
         Some(Source::Line { file, number }) => {
             format!("{name} is set in \"{file}\", line {number}.")
         }
@@ -108,15 +166,21 @@ pub fn place(name: &CStr, source: Option<&Source>) -> String {
     }
 }
 
-/// Ends the start of the server because of an invalid setting. With a default in
-/// its place, the server would issue other IDs than its configuration demands.
+/// Ends the start of the server, or the call that decides what IDs are made of, because of
+/// an invalid setting. With a default in its place, the server would issue other IDs than
+/// its configuration demands.
 #[cold]
 #[track_caller]
-pub fn refuse_to_start(message: String, detail: String, place: &str, hint: String) -> ! {
+pub fn refuse(message: String, detail: String, place: &str, hint: String) -> ! {
     let detail = format!("{} {place}", sentence(&detail));
+    let level = if pg::server::is_preloading() {
+        PgLogLevel::FATAL
+    } else {
+        PgLogLevel::ERROR
+    };
     new_report(ERRCODE_INVALID_PARAMETER_VALUE, message)
         .set_detail(detail.trim_end())
         .set_hint(hint)
-        .report(PgLogLevel::FATAL);
-    unreachable!("a FATAL does not return");
+        .report(level);
+    unreachable!("an error does not return");
 }

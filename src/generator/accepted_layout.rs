@@ -32,7 +32,7 @@ use crate::generator::storage;
 use crate::pg::table::{Table, Value};
 use crate::pg::{self, Mode, Relation};
 use crate::settings;
-use crate::shared::{MarkKey, Shared};
+use crate::shared::{self, MarkKey, Shared};
 
 const TABLE_NAME: &CStr = c"accepted_layout";
 
@@ -155,10 +155,11 @@ pub fn of_database() -> Option<String> {
 /// Records this server's layout as that of the database's IDs.
 ///
 /// # Errors
-/// [`Error::NotPreloaded`], and [`Error::LayoutTableLocked`] if another session has
+/// As [`shared::get_or_make`], and [`Error::LayoutTableLocked`] if another session has
 /// locked the table.
 pub fn accept() -> Result<(), Error> {
-    let layout = settings::layout().ok_or(Error::NotPreloaded)?;
+    shared::get_or_make()?;
+    let layout = settings::layout().ok_or(Error::NodeNotSet)?;
     pg::transaction::require_writable(c"snowflake_accept_layout()");
     let table = open(Mode::WriteAlone).ok_or(Error::LayoutTableLocked)?;
     replace(&table, *layout);

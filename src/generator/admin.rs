@@ -75,7 +75,7 @@ pub fn restore_mark(bound: i64) -> Result<(), Error> {
 /// be accepted.
 pub fn accept_clock(expected: WallTime) -> Result<(), Error> {
     const MAX_CLOCK_DIFFERENCE_MICROS: u64 = 60_000_000;
-    let shared = shared::get().ok_or(Error::NotPreloaded)?;
+    let shared = shared::get_or_make()?;
     let clocks = clock::read();
     if clocks.wall.micros_since(expected).unsigned_abs() > MAX_CLOCK_DIFFERENCE_MICROS {
         return Err(Error::ClockNotAsExpected {

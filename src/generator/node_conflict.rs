@@ -12,6 +12,7 @@
 //! slots. So rows of an initial copy, of a dump, or of the time before a failover
 //! are not taken for a conflict.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use snowflake_id::node_conflict;
@@ -30,8 +31,20 @@ use crate::shared::{self, Shared};
 #[inline]
 pub fn has_this_node(id: i64) -> bool {
     settings::identity()
+        .or_else(decide)
         .zip(SnowflakeId::new(id))
         .is_some_and(|(identity, id)| node_conflict::has_node(identity, id))
+}
+
+/// This server's layout and node number, decided now, once tried: the library may not be
+/// preloaded.
+#[cold]
+fn decide() -> Option<&'static Identity> {
+    static TRIED: AtomicBool = AtomicBool::new(false);
+    if !TRIED.swap(true, Relaxed) {
+        let _ = shared::get_or_make();
+    }
+    settings::identity()
 }
 
 /// A row with this ID came from another server into this table.
@@ -91,11 +104,10 @@ fn stop(shared: Shared, identity: &Identity, id: SnowflakeId) {
 /// which is not followed.
 ///
 /// # Errors
-/// [`Error::NotPreloaded`], [`Error::NodeNotSet`], [`Error::ConflictAhead`],
-/// [`Error::NotTheConflict`], [`Error::ServerFileIo`], and those of
-/// [`admin::start_after`].
+/// [`Error::ConflictAhead`], [`Error::NotTheConflict`], [`Error::ServerFileIo`], and those of
+/// [`shared::get_or_make`] and [`admin::start_after`].
 pub fn accept(ignored_id: Option<i64>) -> Result<(), Error> {
-    let shared = shared::get().ok_or(Error::NotPreloaded)?;
+    let shared = shared::get_or_make()?;
     let identity = settings::identity().ok_or(Error::NodeNotSet)?;
     let conflicts = shared.conflicts();
     let highest = conflicts.highest.load(Acquire);

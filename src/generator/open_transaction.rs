@@ -28,7 +28,7 @@ use crate::shared::{self, Shared, Transaction};
 /// Whether this process has drawn an ID in the current transaction.
 static HAS_DRAWN: AtomicBool = AtomicBool::new(false);
 
-/// Starts to watch how transactions end; called while libraries are preloaded. Also
+/// Starts to watch how transactions end, the present one included. Also
 /// processes that draw nothing watch it: their parallel workers may.
 pub fn init() {
     pg::callbacks::on_transaction_end(at_end);
@@ -79,18 +79,19 @@ impl DrawingTransaction {
 #[inline]
 fn of_leader() -> Option<&'static Transaction> {
     static OF_LEADER: OnceLock<Option<&'static Transaction>> = OnceLock::new();
-    *OF_LEADER.get_or_init(|| shared::get()?.backends().get(pg::process::leader_number()?))
+    *OF_LEADER.get_or_init(|| {
+        shared::known()?
+            .backends()
+            .get(pg::process::leader_number()?)
+    })
 }
 
-/// This process's own word.
+/// This process's own word; `None` before it has found shared memory.
 #[inline]
 fn own() -> Option<&'static Transaction> {
     static OWN: OnceLock<Option<&'static Transaction>> = OnceLock::new();
-    *OWN.get_or_init(|| {
-        shared::get()?
-            .backends()
-            .get(pg::process::backend_number()?)
-    })
+    let shared = shared::known()?;
+    *OWN.get_or_init(|| shared.backends().get(pg::process::backend_number()?))
 }
 
 /// Both ends are reported after other processes see that the transaction has ended. A
@@ -98,7 +99,7 @@ fn own() -> Option<&'static Transaction> {
 fn at_end(event: pg_sys::XactEvent::Type) {
     use pg_sys::XactEvent::{
         XACT_EVENT_ABORT, XACT_EVENT_COMMIT, XACT_EVENT_PARALLEL_ABORT, XACT_EVENT_PARALLEL_COMMIT,
-        XACT_EVENT_PRE_PREPARE, XACT_EVENT_PREPARE,
+        XACT_EVENT_PRE_COMMIT, XACT_EVENT_PRE_PREPARE, XACT_EVENT_PREPARE,
     };
     match event {
         XACT_EVENT_COMMIT | XACT_EVENT_ABORT | XACT_EVENT_PREPARE => {
@@ -117,6 +118,9 @@ fn at_end(event: pg_sys::XactEvent::Type) {
         XACT_EVENT_PARALLEL_COMMIT | XACT_EVENT_PARALLEL_ABORT => {
             HAS_DRAWN.store(false, Relaxed);
         }
+        // A parallel worker may have made the memory, and published here. An error is possible
+        // only now. (If the transaction fails, what was published is cleared after the next one.)
+        XACT_EVENT_PRE_COMMIT => drop(shared::get()),
         XACT_EVENT_PRE_PREPARE => {
             if let Some((shared, own)) = shared::get().zip(own()) {
                 hand_on(shared, own);

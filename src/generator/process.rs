@@ -4,7 +4,7 @@
 //! No lock of this process is held while it looks things up, reserves or waits: an error
 //! of Postgres may come out of any of these.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 
 use pgrx::{check_for_interrupts, pg_sys};
@@ -29,6 +29,8 @@ use crate::shared::{Locked, MarkKey};
 pub struct Backend<'a> {
     session: &'a Session,
     pages: Pages,
+    /// That of the mark.
+    incarnation: Cell<Option<(pg_sys::Oid, u64)>>,
     budget: RefCell<WaitBudget>,
 }
 
@@ -38,6 +40,7 @@ impl<'a> Backend<'a> {
         Backend {
             session,
             pages: Pages::of(pg_sys::InvalidOid),
+            incarnation: Cell::new(None),
             budget: RefCell::new(WaitBudget::new()),
         }
     }
@@ -54,6 +57,22 @@ impl<'a> Backend<'a> {
 
     fn key(&self) -> MarkKey {
         MarkKey::here(self.pages.mark())
+    }
+
+    /// Tells this mark from one of another database, or of another sequence, that had the same
+    /// numbers: the rows of the catalog were written by other transactions. A statement like
+    /// ALTER DATABASE writes another row; then processes compare the entry with the page.
+    /// Looked up before a lock is taken.
+    fn incarnation(&self) -> u64 {
+        let mark = self.pages.mark();
+        match self.incarnation.get() {
+            Some((of, incarnation)) if of == mark => incarnation,
+            _ => {
+                let incarnation = pg::catalog::incarnation(mark);
+                self.incarnation.set(Some((mark, incarnation)));
+                incarnation
+            }
+        }
     }
 
     fn wait(&self, needed: i64, error: impl FnOnce(i64, i32) -> Error) -> Result<(), Error> {
@@ -101,6 +120,16 @@ impl Process for Backend<'_> {
         self.session.shared.bound_of(self.key())
     }
 
+    async fn is_confirmed(&self) -> bool {
+        let shared = self.session.shared;
+        shared.is_incarnation(self.key(), self.incarnation())
+    }
+
+    async fn confirm(&self) {
+        let shared = self.session.shared;
+        shared.confirm_incarnation(self.key(), self.incarnation());
+    }
+
     async fn try_lock_entry(&self) -> Option<Locked> {
         self.session.shared.try_lock(self.key())
     }
@@ -119,7 +148,7 @@ impl Process for Backend<'_> {
                 bound.get()
             ));
         }
-        entry.set_bound_tick(bound);
+        entry.set_bound_tick(bound, self.incarnation());
     }
 
     async fn forget(&self, entry: &Locked) {
@@ -168,6 +197,7 @@ impl DrawingProcess for Backend<'_> {
             self.pages.set_mark(mark);
             return Ok(reservation);
         }
+        settings::warn_if_pending();
         self.pages.set_mark(reserve::find_mark()?);
         Ok(Reservation::new(self).await)
     }

@@ -43,25 +43,29 @@ pub fn get() -> Option<&'static Session> {
 /// Resolves the session.
 ///
 /// # Errors
-/// [`Error::NotPreloaded`], [`Error::NodeNotSet`], [`Error::InRecovery`].
+/// [`Error::InRecovery`], [`Error::LeaderWithoutLibrary`], and as [`shared::get_or_make`].
 pub fn resolve() -> Result<&'static Session, Error> {
     if let Some(session) = get() {
         return Ok(session);
     }
-    let layout = settings::layout().ok_or(Error::NotPreloaded)?;
-    let shared = shared::get().ok_or(Error::NotPreloaded)?;
     // Recovery ends once. After that a process need not check again.
     if pg::server::is_in_recovery() {
         return Err(Error::InRecovery);
     }
+    let shared = shared::get_or_make()?;
+    // What it publishes, its leader has to clear.
+    if !shared::leader_is_watched() {
+        return Err(Error::LeaderWithoutLibrary);
+    }
     let identity = *settings::identity().ok_or(Error::NodeNotSet)?;
+    let layout = identity.layout();
     let home = own_slot(layout.max_backend());
     let slots = shared.slots();
     let session = Session {
         shared,
         identity,
         slots,
-        walk: SlotWalk::new(layout, slots, home),
+        walk: SlotWalk::new(identity.layout(), slots, home),
         sequence_bits: layout.sequence_bits(),
         epoch: layout.epoch().into(),
         tick_micros: layout.tick_micros(),

@@ -1,7 +1,7 @@
 //! Callbacks: at the end of transactions, at the end of the process, and around
 //! utility statements.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
 
 use parking_lot::Mutex;
@@ -102,7 +102,21 @@ pub struct Statement<'a> {
     lifetime: PhantomData<&'a ()>,
 }
 
-impl Statement<'_> {
+impl<'a> Statement<'a> {
+    /// The statement that the client has sent, if it is a utility statement, while it runs.
+    pub fn of_client() -> Option<Statement<'a>> {
+        // SAFETY: null, or the portal that is being run, with a list of planned statements.
+        unsafe {
+            let portal = pg_sys::ActivePortal.as_ref()?;
+            let statements = PgList::<pg_sys::PlannedStmt>::from_pg(portal.stmts);
+            let node = (*statements.get_ptr(0)?).utilityStmt;
+            (!node.is_null()).then_some(Statement {
+                node,
+                lifetime: PhantomData,
+            })
+        }
+    }
+
     /// Whether it is a `COPY ... FROM`.
     pub fn is_copy_from(self) -> bool {
         // SAFETY: the tag shows what the node is.
@@ -122,38 +136,6 @@ impl Statement<'_> {
                     pg_sys::DiscardMode::DISCARD_ALL | pg_sys::DiscardMode::DISCARD_SEQUENCES
                 )
         }
-    }
-
-    /// The schema in which it enables or disables all triggers of a table of this name,
-    /// if it names the schema.
-    pub fn switches_triggers_of(&self, table: &CStr) -> Option<&CStr> {
-        // SAFETY: the tag shows what the node is. Its names end with a zero byte, and
-        // the schema's may be missing.
-        unsafe {
-            if !is_a(self.node, pg_sys::NodeTag::T_AlterTableStmt) {
-                return None;
-            }
-            let statement = &*self.node.cast::<pg_sys::AlterTableStmt>();
-            let relation = statement.relation.as_ref()?;
-            if relation.schemaname.is_null() || CStr::from_ptr(relation.relname) != table {
-                return None;
-            }
-            let commands = PgList::<pg_sys::AlterTableCmd>::from_pg(statement.cmds);
-            let switches = commands.iter_ptr().any(|command| {
-                matches!(
-                    (*command).subtype,
-                    pg_sys::AlterTableType::AT_DisableTrigAll
-                        | pg_sys::AlterTableType::AT_EnableTrigAll
-                )
-            });
-            switches.then(|| CStr::from_ptr(relation.schemaname))
-        }
-    }
-
-    /// Whether it creates a trigger.
-    pub fn creates_trigger(self) -> bool {
-        // SAFETY: the tag shows what the node is.
-        unsafe { is_a(self.node, pg_sys::NodeTag::T_CreateTrigStmt) }
     }
 }
 
@@ -188,15 +170,8 @@ unsafe extern "C-unwind" {
 }
 
 /// Watches utility statements from now on. Only the first call has an effect.
-///
-/// # Panics
-/// Unless `shared_preload_libraries` is being loaded.
 pub fn watch_statements<W: WatchStatements>() {
-    assert!(
-        super::server::is_preloading(),
-        "hooks are set in the postmaster"
-    );
-    // SAFETY: the postmaster has one thread, and no other process exists yet.
+    // SAFETY: a variable of this process, which has one thread.
     unsafe {
         NEXT.lock().get_or_insert_with(|| {
             let before = pg_sys::ProcessUtility_hook;

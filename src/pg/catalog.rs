@@ -26,6 +26,29 @@ pub fn extension_of(class: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::O
     found(unsafe { pg_sys::getExtensionOfObject(class, object) })
 }
 
+/// Which transactions have written the rows of this database and of a relation in the catalog; 0
+/// where there is no row.
+pub fn incarnation(relation: pg_sys::Oid) -> u64 {
+    let writer = |cache: pg_sys::SysCacheIdentifier::Type, key: pg_sys::Oid| {
+        // SAFETY: a row of the catalog, which is released after its header was read.
+        unsafe {
+            let row = pg_sys::SearchSysCache1(cache as _, key.into());
+            if row.is_null() {
+                return 0;
+            }
+            let xmin = (*(*row).t_data).t_choice.t_heap.t_xmin;
+            pg_sys::ReleaseSysCache(row);
+            u64::from(u32::from(xmin))
+        }
+    };
+    let database = writer(
+        pg_sys::SysCacheIdentifier::DATABASEOID,
+        super::session::database(),
+    );
+    let relation = writer(pg_sys::SysCacheIdentifier::RELOID, relation);
+    database << 32 | relation
+}
+
 /// The type that a function returns.
 pub fn result_type_of(function: pg_sys::Oid) -> pg_sys::Oid {
     unsafe { pg_sys::get_func_rettype(function) }

@@ -1041,17 +1041,10 @@ type Hook = pg_sys::build_simple_rel_hook_type;
 
 /// Calls `watcher` for each table of each query that is planned, from now on. Only the
 /// first call has an effect.
-///
-/// # Panics
-/// Unless `shared_preload_libraries` is being loaded.
 pub fn watch_relations(watcher: fn(BaseRelation<'_>)) {
-    assert!(
-        super::server::is_preloading(),
-        "hooks are set in the postmaster"
-    );
     WATCHER.get_or_init(|| watcher);
     NEXT.get_or_init(|| {
-        // SAFETY: the postmaster has one thread, and no other process exists yet.
+        // SAFETY: a variable of this process, which has one thread.
         unsafe {
             #[cfg(not(feature = "pg19"))]
             let hook = &raw mut pg_sys::get_relation_info_hook;

@@ -6,7 +6,8 @@
 #![allow(clippy::undocumented_unsafe_blocks)] // the contract above
 
 use pgrx::pg_sys;
-use snowflake_id::WallTime;
+use snowflake_id::protocol::Clocks;
+use snowflake_id::{BootTime, WallTime};
 
 use super::time::POSTGRES_EPOCH_MICROS;
 
@@ -24,6 +25,28 @@ pub fn is_in_recovery() -> bool {
 pub fn started_at() -> WallTime {
     let micros = unsafe { pg_sys::PgStartTime };
     WallTime::from_unix_micros(micros.saturating_add(POSTGRES_EPOCH_MICROS))
+}
+
+/// What the clocks showed when the postmaster started, the time since boot to a hundredth of a
+/// second. `None` if the system does not tell.
+pub fn clocks_at_start() -> Option<Clocks> {
+    /// The number of the field after the name, which may contain anything but ends with the
+    /// last parenthesis: proc(5).
+    const START_TIME: usize = 22 - 3;
+    let process = unsafe { pg_sys::PostmasterPid };
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let ticks: i64 = stat
+        .rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(START_TIME)?
+        .parse()
+        .ok()?;
+    let ticks_a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    Some(Clocks {
+        wall: started_at(),
+        boot: BootTime::from_micros(ticks.checked_mul(1_000_000)?.checked_div(ticks_a_second)?),
+    })
 }
 
 /// Keeps backtraces out of errors. pgrx appends one to the DETAIL of each error

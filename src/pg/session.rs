@@ -43,11 +43,6 @@ pub fn is_replica_session() -> bool {
     unsafe { pg_sys::SessionReplicationRole == pg_sys::SESSION_REPLICATION_ROLE_REPLICA as i32 }
 }
 
-/// Whether an extension's script runs.
-pub fn is_creating_extension() -> bool {
-    unsafe { pg_sys::creating_extension }
-}
-
 /// Forgets what would be the CONTEXT of an error that is raised next: what the functions
 /// around this one add to it. Whatever catches an error sets it back.
 pub fn forget_error_context() {

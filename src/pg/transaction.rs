@@ -49,6 +49,17 @@ pub fn require_writable(command: &CStr) {
     }
 }
 
+/// The next transaction ID, with its epoch.
+#[cfg(feature = "dsm_registry")]
+pub fn next_full_id() -> u64 {
+    unsafe { pg_sys::ReadNextFullTransactionId() }.value
+}
+
+/// Whether the first of two transaction IDs is the older one: in a circle.
+pub fn precedes(xid: u32, other: u32) -> bool {
+    (xid.wrapping_sub(other) as i32) < 0
+}
+
 /// Makes what the transaction has written visible to its next command.
 pub fn make_writes_visible() {
     unsafe { pg_sys::CommandCounterIncrement() };

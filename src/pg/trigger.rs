@@ -152,36 +152,6 @@ unsafe impl BoxRet for TriggerResult {
 
 super::sql_type!(result TriggerResult, "trigger");
 
-/// The triggers of a relation, those of foreign keys excepted: for each one its
-/// number, its function, its events and its state. None if there is no such relation.
-pub fn triggers_of(relation: pg_sys::Oid) -> Vec<(u32, u32, i16, c_char)> {
-    let Some(opened) = Relation::open(relation, Mode::Read) else {
-        return Vec::new();
-    };
-    // SAFETY: an open relation. Its description of triggers, if any, has as many as it
-    // says.
-    let triggers = unsafe {
-        match (*opened.as_ptr()).trigdesc.as_ref() {
-            Some(description) => {
-                std::slice::from_raw_parts(description.triggers, description.numtriggers as usize)
-            }
-            None => &[],
-        }
-    };
-    triggers
-        .iter()
-        .filter(|trigger| !trigger.tgisinternal)
-        .map(|trigger| {
-            (
-                trigger.tgoid.to_u32(),
-                trigger.tgfoid.to_u32(),
-                trigger.tgtype,
-                trigger.tgenabled,
-            )
-        })
-        .collect()
-}
-
 /// Gives a trigger of a relation a state of `pg_trigger.tgenabled`; `None` if
 /// there is no such relation. Raises an error if it has no such trigger.
 pub fn set_state(relation: pg_sys::Oid, name: &CStr, state: c_char) -> Option<()> {

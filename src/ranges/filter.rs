@@ -295,8 +295,7 @@ fn above<'a>(id: Expr<'a>, bound: Expr<'a>) -> Expr<'a> {
 fn has_all_bits(layout: Option<Expr<'_>>) -> Option<bool> {
     let layout = match layout {
         None if accepted_layout::is_other() => return None,
-        // The hook is set only if the library was preloaded.
-        None => *settings::layout()?,
+        None => settings::layout_for_reading().ok()?,
         Some(named) if named.is_parameter() => return Some(false),
         Some(named) => encoding::layout(named.constant_text()?.bytes()).ok()?,
     };

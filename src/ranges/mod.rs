@@ -28,13 +28,23 @@ mod reading;
 mod saturated;
 mod sort;
 
+use pgrx::prelude::*;
+
 use crate::pg::plan_tree::{BaseRelation, watch_relations};
+use crate::pg::planner::{Replacement, SupportRequest};
 use crate::settings;
 use functions::Functions;
 
-/// Starts to look at queries; called while libraries are preloaded.
+/// Starts to look at queries: a support function of the readers has loaded the library before
+/// the relations of the first one are opened ([`snowflake_read_support`]).
 pub fn init() {
     watch_relations(plan);
+}
+
+/// Tells the planner nothing. That it is called has loaded the library.
+#[pg_extern(sql = false)]
+fn snowflake_read_support(_request: SupportRequest<'_>) -> Replacement {
+    Replacement::none()
 }
 
 /// Called for each table of each query, also in databases that know nothing of IDs.

@@ -7,7 +7,7 @@
 //!
 //! The privilege TRIGGER would let a role replace these triggers, or have its code run
 //! by a superuser who restores a dump. So only superusers create triggers here, which
-//! the hook on utility statements checks.
+//! an event trigger checks (`sql/snowflake/guards.sql`).
 //!
 //! A publication FOR ALL TABLES includes these tables. A row that it brings is
 //! discarded by a row trigger, but a TRUNCATE has no rows. An error would stop the
@@ -16,7 +16,6 @@
 //! empty, because it is locked until the end of the transaction.
 
 use std::ffi::CStr;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use parking_lot::Mutex;
 use pgrx::pg_sys;
@@ -83,29 +82,4 @@ fn take_copied(table: pg_sys::Oid) -> Option<CopiedRows> {
     let mut truncated = TRUNCATED.lock();
     let index = truncated.iter().position(|(of, _)| *of == table)?;
     Some(truncated.swap_remove(index).1)
-}
-
-/// What identifies the triggers of the extension's tables, before a statement that
-/// creates a trigger; `None` if the current user may create triggers on any table.
-pub fn triggers() -> Option<u64> {
-    if pg::session::is_creating_extension() || pg::session::is_superuser() {
-        return None;
-    }
-    let mut hasher = DefaultHasher::new();
-    for (home, table) in TABLES {
-        let relation = home.table(table);
-        relation.map(pg::trigger::triggers_of).hash(&mut hasher);
-    }
-    Some(hasher.finish())
-}
-
-/// Raises an error if a statement has changed the triggers that were there `before`.
-/// The name in a statement may mean another table when it runs, so what it has done
-/// is checked, which its error undoes.
-pub fn require_triggers(before: u64) {
-    // The new trigger.
-    pg::transaction::make_writes_visible();
-    if triggers().is_some_and(|now| now != before) {
-        Error::TriggersGuarded.report();
-    }
 }

@@ -17,8 +17,6 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-pub use guard::{require_triggers, triggers};
-
 use crate::catalog::Home;
 use crate::encoding::readable;
 use crate::error::Error;

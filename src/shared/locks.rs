@@ -26,7 +26,7 @@ pub(super) enum Lock {
     Prepared,
 }
 
-const LOCKS: c_int = 5;
+pub(super) const LOCKS: c_int = 5;
 
 /// Requests the tranche.
 ///
@@ -37,23 +37,26 @@ pub(super) unsafe fn request() {
     unsafe { pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), LOCKS) };
 }
 
-/// The first lock of the tranche.
-fn tranche() -> *mut pg_sys::LWLockPadded {
-    // SAFETY: finds the name, and raises an error if the tranche was not requested.
+/// The first of the locks that were requested.
+///
+/// # Safety
+/// In `shmem_startup_hook`, after [`request`].
+pub(super) unsafe fn requested() -> *mut pg_sys::LWLockPadded {
+    // SAFETY: per this function's contract.
     unsafe { pg_sys::GetNamedLWLockTranche(NAME.as_ptr()) }
-}
-
-/// The number of the tranche, which gives a lock its name in `pg_stat_activity`.
-pub(super) fn tranche_id() -> c_int {
-    // SAFETY: Postgres has initialized the lock, and the number never changes.
-    c_int::from(unsafe { (*tranche()).lock.tranche })
 }
 
 impl Shared {
     pub(super) fn lock(self, lock: Lock, mode: pg_sys::LWLockMode::Type) -> LwLock {
-        // SAFETY: the tranche was requested with as many locks.
-        let lock = unsafe { &raw mut (*tranche().add(lock as usize)).lock };
+        // SAFETY: there are as many locks.
+        let lock = unsafe { &raw mut (*self.0.locks.add(lock as usize)).lock };
         LwLock::acquire(lock, mode)
+    }
+
+    /// The number of the tranche, which gives a lock its name in `pg_stat_activity`.
+    pub(super) fn tranche_id(self) -> c_int {
+        // SAFETY: the lock is initialized, and the number never changes.
+        c_int::from(unsafe { (*self.0.locks).lock.tranche })
     }
 
     /// Keeps other processes from the floor's page until dropped.
@@ -87,6 +90,13 @@ impl LwLock {
         // SAFETY: an initialised lock in shared memory.
         unsafe { pg_sys::LWLockAcquire(lock, mode) };
         LwLock(lock)
+    }
+
+    #[cfg(feature = "dsm_registry")]
+    pub(super) fn exclusive(lock: *mut pg_sys::LWLockPadded) -> Self {
+        // SAFETY: an initialised lock in shared memory.
+        let lock = unsafe { &raw mut (*lock).lock };
+        Self::acquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE)
     }
 
     pub(super) fn try_acquire(lock: *mut pg_sys::LWLock) -> Option<Self> {

@@ -3,19 +3,18 @@
 //! An entry that was replaced is read again from its page, whose start number shows
 //! that no slot needs raising.
 //!
-//! An entry is forgotten when its sequence or its database is dropped: the
-//! next one may have the same OIDs.
+//! An entry outlives its sequence and its database, and the next one may have the same
+//! OIDs. So it has the incarnation that it is of ([`crate::generator::reserve`]).
 
 use std::cell::UnsafeCell;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 use snowflake_id::Tick;
 
+use super::Shared;
 use super::locks::{Lock, LwLock};
-use super::{Shared, get};
 
 /// The number of databases whose marks are known at a time. More take turns.
 pub(super) const ENTRIES: usize = 256;
@@ -28,6 +27,8 @@ pub(super) struct Entry {
     key: AtomicU64,
     /// The first tick that is not reserved; 0 before the page is read.
     bound_tick: AtomicU64,
+    /// Which incarnation of the mark it is of; 0 if that is not known.
+    incarnation: AtomicU64,
     /// Whether the server's log reports that the database's IDs were generated with
     /// another layout.
     layout_logged: AtomicBool,
@@ -39,6 +40,7 @@ unsafe impl Sync for Entry {}
 impl Entry {
     fn clear(&self) {
         self.bound_tick.store(0, Ordering::Release);
+        self.incarnation.store(0, Ordering::Release);
         self.layout_logged.store(false, Ordering::Release);
     }
 
@@ -86,13 +88,15 @@ impl Locked {
         self.entry.bound_tick.store(0, Ordering::Release);
     }
 
-    /// Announces that the mark's page, and the log, has this bound.
-    pub fn set_bound_tick(&self, bound: Tick) {
+    /// Announces that the mark's page, and the log, has this bound, in this incarnation.
+    pub fn set_bound_tick(&self, bound: Tick, incarnation: u64) {
         // 0 stands for a page that was not read. A mark that was never moved
         // reserves nothing, and tick 0 was over when the layout was new.
         self.entry
             .bound_tick
             .store(bound.get().max(1), Ordering::Release);
+        // Last: whoever finds its own incarnation finds this bound, or a later one.
+        self.entry.incarnation.store(incarnation, Ordering::Release);
     }
 }
 
@@ -107,10 +111,6 @@ impl MarkKey {
         // SAFETY: set once when the process connected to its database.
         let database = unsafe { pg_sys::MyDatabaseId };
         MarkKey(u64::from(database.to_u32()) << 32 | u64::from(sequence.to_u32()))
-    }
-
-    fn is_of(self, database: pg_sys::Oid) -> bool {
-        self.0 >> 32 == u64::from(database.to_u32())
     }
 }
 
@@ -165,16 +165,18 @@ impl Shared {
         }
     }
 
-    /// Forgets what is known of some marks. The process that drops them has locked
-    /// them, so none of them is being moved.
-    fn forget(self, is_meant: impl Fn(MarkKey) -> bool) {
-        let _table = self.lock(Lock::Table, pg_sys::LWLockMode::LW_EXCLUSIVE);
-        for entry in self.0.entries {
-            if is_meant(MarkKey(entry.key.load(Ordering::Acquire))) {
-                // Only the bound, so that no lock of the entry is needed: without a
-                // bound, a process reads the page.
-                entry.bound_tick.store(0, Ordering::Release);
-            }
+    /// Whether what is known of the mark is of this incarnation.
+    pub fn is_incarnation(self, mark: MarkKey, incarnation: u64) -> bool {
+        let _table = self.lock(Lock::Table, pg_sys::LWLockMode::LW_SHARED);
+        self.entry_of(mark)
+            .is_some_and(|entry| entry.incarnation.load(Ordering::Acquire) == incarnation)
+    }
+
+    /// What is known of the mark was found to be of this incarnation.
+    pub fn confirm_incarnation(self, mark: MarkKey, incarnation: u64) {
+        let _table = self.lock(Lock::Table, pg_sys::LWLockMode::LW_SHARED);
+        if let Some(entry) = self.entry_of(mark) {
+            entry.incarnation.store(incarnation, Ordering::Release);
         }
     }
 
@@ -184,47 +186,5 @@ impl Shared {
         let _table = self.lock(Lock::Table, pg_sys::LWLockMode::LW_SHARED);
         self.entry_of(mark)
             .is_none_or(|entry| !entry.layout_logged.swap(true, Ordering::AcqRel))
-    }
-}
-
-/// The hook that another library has set before; ours calls it.
-static PREVIOUS: Mutex<pg_sys::object_access_hook_type> = Mutex::new(None);
-
-/// Watches for dropped objects; only while `shared_preload_libraries` is loaded.
-pub(super) fn init() {
-    // SAFETY: the postmaster is single-threaded and runs this once; the hook is called
-    // later, by Postgres, with the previous one kept in the chain.
-    unsafe {
-        *PREVIOUS.lock() = pg_sys::object_access_hook;
-        pg_sys::object_access_hook = Some(object_access);
-    }
-}
-
-/// Forgets what is known of a dropped object. If the drop is rolled back, the page
-/// is read again.
-#[pg_guard]
-unsafe extern "C-unwind" fn object_access(
-    access: pg_sys::ObjectAccessType::Type,
-    class: pg_sys::Oid,
-    object: pg_sys::Oid,
-    part: c_int,
-    argument: *mut c_void,
-) {
-    if access == pg_sys::ObjectAccessType::OAT_DROP
-        && part == 0
-        && let Some(shared) = get()
-    {
-        if class == pg_sys::DatabaseRelationId {
-            shared.forget(|key| key.is_of(object));
-        } else if class == pg_sys::RelationRelationId {
-            let dropped = MarkKey::here(object);
-            shared.forget(|key| key == dropped);
-        }
-    }
-    // Not held while the hook runs.
-    let previous = *PREVIOUS.lock();
-    if let Some(previous) = previous {
-        // SAFETY: with the arguments of this hook.
-        unsafe { previous(access, class, object, part, argument) };
     }
 }

@@ -1,6 +1,8 @@
 //! Shared memory: slots, the slewed clock, counters, and what is known of the marks.
 //!
-//! Each array is a structure of its own in `pg_shmem_allocations`:
+//! A preloaded library makes it at the server's start ([`preloaded`]), with each array as a
+//! structure of its own in `pg_shmem_allocations`. Otherwise, from PostgreSQL 17 on, the first
+//! call that issues an ID makes it, as one segment ([`first_use`]).
 //!
 //! ```text
 //! snowflake               Header, once: start number, slewed clock, floor, what was logged
@@ -16,15 +18,22 @@
 //! on the way there.
 //!
 //! Slots, slewed clock, counters and the transactions of backends are atomics and need no
-//! lock. [`locks`] has the locks of the others.
+//! lock. [`locks`] has the locks of the others. A change of any of these types, or of what
+//! they mean, is a new [`first_use::FORM`]: processes of two versions can meet there.
 //!
 //! A crash loses all of it. That is safe: the marks are in the write-ahead log
 //! ([`snowflake_id::protocol::mark`]), and the first ID of a database after a start raises
 //! every slot to its mark.
 #![allow(unsafe_code)] // shared memory
 
+#[cfg(feature = "dsm_registry")]
+mod first_use;
+#[cfg(not(feature = "dsm_registry"))]
+#[path = "never.rs"]
+mod first_use;
 mod locks;
 mod marks;
+mod preloaded;
 mod state;
 
 use std::ffi::CStr;
@@ -32,21 +41,22 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-use pgrx::{pg_guard, pg_sys};
+use pgrx::pg_sys;
 use snowflake_id::protocol::{FloorCache, SharedMemory};
 use snowflake_id::resolved::{Promise, Samples};
-use snowflake_id::{SlewedClock, Slot};
+use snowflake_id::{Identity, Layout, SlewedClock, Slot};
 
 use crate::clock;
+use crate::error::Error;
 use crate::pg;
 use crate::server_file;
-use crate::settings;
 
 use marks::{ENTRIES, Entry};
 
+pub use first_use::{init as init_in_session, leader_is_watched};
 pub use locks::LwLock;
 pub use marks::{Locked, MarkKey};
+pub use preloaded::init as init_preloaded;
 pub use state::{Conflicts, Counters, Episodes, Transaction};
 
 /// The name of the header and of the tranche of locks.
@@ -77,10 +87,15 @@ struct Header {
     samples: [Samples; SAMPLES],
     /// Whether no transaction is prepared whose IDs are not known.
     prepared_are_known: AtomicBool,
+    /// A transaction ID above those of all transactions that may have drawn before this memory
+    /// was made, with its epoch; 0 if that is not known.
+    first_xid: AtomicU64,
 }
 
 /// Where the arrays are.
 struct Arrays {
+    /// [`LOCKS`] of them, in the order of [`locks::Lock`].
+    locks: *mut pg_sys::LWLockPadded,
     header: &'static Header,
     entries: &'static [Entry],
     slots: &'static [Slot],
@@ -88,35 +103,13 @@ struct Arrays {
     transactions: &'static [Transaction],
 }
 
-/// The arrays of this server; null if the library is not preloaded. The postmaster stores
-/// it, and every process inherits it.
+// SAFETY: references to what is `Sync`, and LWLocks, which several processes use through
+// pointers.
+unsafe impl Sync for Arrays {}
+
+/// Where this process has the arrays; null if it has not. If the library is preloaded, the
+/// postmaster stores it, and every process inherits it.
 static ARRAYS: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
-
-/// The hooks that other libraries have set before; ours call them.
-struct PreviousHooks {
-    request: pg_sys::shmem_request_hook_type,
-    startup: pg_sys::shmem_startup_hook_type,
-}
-
-static PREVIOUS: Mutex<PreviousHooks> = Mutex::new(PreviousHooks {
-    request: None,
-    startup: None,
-});
-
-/// Requests the memory; only while `shared_preload_libraries` is loaded.
-pub fn init() {
-    // SAFETY: the postmaster is single-threaded and runs this once; the hooks
-    // are called later, by Postgres, with the previous ones kept in the chain.
-    unsafe {
-        *PREVIOUS.lock() = PreviousHooks {
-            request: pg_sys::shmem_request_hook,
-            startup: pg_sys::shmem_startup_hook,
-        };
-        pg_sys::shmem_request_hook = Some(request);
-        pg_sys::shmem_startup_hook = Some(startup);
-    }
-    marks::init();
-}
 
 /// How long the arrays are whose length depends on the server's configuration.
 struct Lengths {
@@ -126,15 +119,15 @@ struct Lengths {
     transactions: usize,
 }
 
-/// All of them are fixed before shared memory is requested.
-fn lengths() -> Lengths {
+/// All of them are fixed before shared memory is requested, but for the layout.
+fn lengths(layout: Option<&Layout>) -> Lengths {
     let prepared = match pg::transaction::max_prepared() {
         0 => 0,
         // Each backend can be about to prepare one.
         most => most + pg::process::max_backends(),
     };
     Lengths {
-        slots: settings::layout().map_or(0, |layout| layout.max_backend() as usize + 1),
+        slots: layout.map_or(0, |layout| layout.max_backend() as usize + 1),
         transactions: pg::process::max_backends() + prepared,
     }
 }
@@ -145,154 +138,120 @@ fn size_of_array<T>(length: usize) -> usize {
     unsafe { pg_sys::mul_size(size_of::<T>(), length) }
 }
 
-/// The memory to request for all arrays, bytes.
-fn size() -> usize {
-    let Lengths {
-        slots,
-        transactions,
-    } = lengths();
-    [
-        size_of_array::<Header>(1),
-        size_of_array::<Entry>(ENTRIES),
-        size_of_array::<Slot>(slots),
-        size_of_array::<Counters>(slots),
-        size_of_array::<Transaction>(transactions),
-    ]
-    .into_iter()
-    .map(|size| size.next_multiple_of(CACHE_LINE))
-    .sum()
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn request() {
-    // Not held while the hook runs.
-    let previous = PREVIOUS.lock().request;
-    // SAFETY: this is the hook in which both requests are allowed.
-    unsafe {
-        if let Some(previous) = previous {
-            previous();
-        }
-        pg_sys::RequestAddinShmemSpace(size());
-        locks::request();
+impl Lengths {
+    /// The memory for all arrays but the locks, bytes.
+    fn size(&self) -> usize {
+        [
+            size_of_array::<Header>(1),
+            size_of_array::<Entry>(ENTRIES),
+            size_of_array::<Slot>(self.slots),
+            size_of_array::<Counters>(self.slots),
+            size_of_array::<Transaction>(self.transactions),
+        ]
+        .into_iter()
+        .map(|size| size.next_multiple_of(CACHE_LINE))
+        .sum()
     }
-}
 
-#[pg_guard]
-unsafe extern "C-unwind" fn startup() {
-    let previous = PREVIOUS.lock().startup;
-    // SAFETY: runs in the postmaster when shared memory has been created, before
-    // any backend exists; `AddinShmemInitLock` (number 21 in every supported
-    // version) guards the arrays' creation, as Postgres' manual asks.
-    unsafe {
-        if let Some(previous) = previous {
-            previous();
-        }
-        let init_lock = &raw mut (*pg_sys::MainLWLockArray.add(21)).lock;
-        pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
-        create();
-        pg_sys::LWLockRelease(init_lock);
-    }
-}
-
-/// Creates the arrays, initializes them, and stores where they are.
-///
-/// # Safety
-/// In `shmem_startup_hook`, with `AddinShmemInitLock` held.
-unsafe fn create() {
-    let Lengths {
-        slots,
-        transactions,
-    } = lengths();
-    // SAFETY: this function has the contract of `array`. The types consist of atomics for
-    // which zero is valid, and an [`Entry`] also has an LWLock, which is initialized before
-    // it is used.
-    let (arrays, found) = unsafe {
-        let (header, found) = array::<Header>(NAME, 1);
-        let arrays = Arrays {
-            header: &header[0],
-            entries: array(c"snowflake marks", ENTRIES).0,
-            slots: array(c"snowflake slots", slots).0,
-            counters: array(c"snowflake counters", slots).0,
-            transactions: array(c"snowflake transactions", transactions).0,
+    /// The arrays, and these locks, in memory that `take` returns for a name and a number of
+    /// bytes.
+    ///
+    /// # Safety
+    /// For a name, every process of the server gets the same memory, of that size, which was
+    /// zero when it was new and stays as long as the process.
+    unsafe fn arrays(
+        &self,
+        locks: *mut pg_sys::LWLockPadded,
+        mut take: impl FnMut(&'static CStr, usize) -> *mut u8,
+    ) -> &'static Arrays {
+        // SAFETY: this function has the contract of `array`. The types consist of atomics for
+        // which zero is valid, and an [`Entry`] also has an LWLock, which is initialized before
+        // it is used.
+        let arrays = unsafe {
+            Arrays {
+                locks,
+                header: &array::<Header>(NAME, 1, &mut take)[0],
+                entries: array(c"snowflake marks", ENTRIES, &mut take),
+                slots: array(c"snowflake slots", self.slots, &mut take),
+                counters: array(c"snowflake counters", self.slots, &mut take),
+                transactions: array(c"snowflake transactions", self.transactions, &mut take),
+            }
         };
-        (arrays, found)
-    };
-    // Never freed. After a crash of a backend the postmaster creates shared memory anew,
-    // maybe at another address, and leaves these few bytes behind.
-    let arrays: &'static Arrays = Box::leak(Box::new(arrays));
-    if !found {
-        // SAFETY: the tranche was requested together with the memory.
-        unsafe { initialize(Shared(arrays)) };
+        // Never freed: after a crash of a backend the postmaster creates shared memory anew,
+        // maybe at another address, and leaves these few bytes behind.
+        Box::leak(Box::new(arrays))
     }
-    ARRAYS.store(ptr::from_ref(arrays).cast_mut(), Ordering::Release);
 }
 
-/// The array of this name in shared memory, and whether it existed before. A new one is
-/// zeroed.
+/// The array of this name.
 ///
 /// # Safety
-/// In `shmem_startup_hook`, with `AddinShmemInitLock` held. The name always has the same
-/// type and length.
+/// As [`Lengths::arrays`]. The name always has the same type and length.
 ///
 /// All bytes zero is a valid `T`. It has no destructor and no pointer into the memory of a
 /// process. All that changes in it is atomic, or guarded by a lock that works between
 /// processes.
-unsafe fn array<T: Sync + 'static>(name: &CStr, length: usize) -> (&'static [T], bool) {
-    let mut found = false;
-    // SAFETY: per this function's contract. The memory has the array's size, and stays as
-    // long as the processes that use it: the end of shared memory ends every process but
-    // the postmaster, which then creates it anew. Only shared references to it are created.
-    unsafe {
-        let start = pg_sys::ShmemInitStruct(name.as_ptr(), size_of_array::<T>(length), &mut found)
-            .cast::<T>();
-        // Postgres raises an error if there is no memory. It aligns to a cache line, which its
-        // manual does not promise.
-        assert!(
-            !start.is_null() && start.is_aligned(),
-            "shared memory is not aligned to {} bytes",
-            align_of::<T>()
-        );
-        if !found {
-            start.write_bytes(0, length);
-        }
-        (slice::from_raw_parts(start, length), found)
-    }
+unsafe fn array<T: Sync + 'static>(
+    name: &'static CStr,
+    length: usize,
+    take: &mut impl FnMut(&'static CStr, usize) -> *mut u8,
+) -> &'static [T] {
+    let start = take(name, size_of_array::<T>(length)).cast::<T>();
+    // Postgres raises an error if there is no memory. It aligns to a cache line, which its
+    // manual does not promise.
+    assert!(
+        !start.is_null() && start.is_aligned(),
+        "shared memory is not aligned to {} bytes",
+        align_of::<T>()
+    );
+    // SAFETY: per this function's contract. The memory stays as long as the processes that use
+    // it: the end of shared memory ends every process but the postmaster, which then creates it
+    // anew. Only shared references to it are created.
+    unsafe { slice::from_raw_parts(start, length) }
 }
 
-/// # Safety
-/// In the postmaster, after the locks were requested, with new arrays.
-unsafe fn initialize(shared: Shared) {
-    let mut random = [0_u8; 8];
-    // Without randomness, the time of the start still differs from start to
-    // start.
-    // SAFETY: writes as many bytes as there are.
-    if !unsafe { pg_sys::pg_strong_random(random.as_mut_ptr().cast(), random.len()) } {
-        random = clock::wall().unix_micros().to_ne_bytes();
+impl Arrays {
+    /// This process uses them from now on.
+    fn keep(&'static self) -> Shared {
+        ARRAYS.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+        Shared(self)
     }
-    let header = shared.0.header;
-    header
-        .start_number
-        .store(i64::from_ne_bytes(random) | i64::MIN, Ordering::Release);
-    #[cfg(feature = "testing")]
-    crate::trace::line(format_args!(
-        "start {}",
-        i64::from_ne_bytes(random) | i64::MIN
-    ));
-    header.slewed_clock.trust(clock::offset_at_start());
-    // SAFETY: no other process uses the entries yet; the tranche was requested.
-    unsafe { marks::initialize(shared.0.entries, locks::tranche_id()) };
 
-    if let Some(identity) = settings::identity() {
-        let found = server_file::at_start(identity);
-        shared
-            .conflicts()
-            .copied
-            .store(found.is_copy, Ordering::Release);
-        if let Some(id) = found.conflict {
+    /// Fills new arrays.
+    ///
+    /// # Safety
+    /// No other process uses them yet; the locks are initialized.
+    unsafe fn fill(&'static self, identity: Option<&Identity>) {
+        let mut random = [0_u8; 8];
+        // Without randomness, the time of the start still differs from start to
+        // start.
+        // SAFETY: writes as many bytes as there are.
+        if !unsafe { pg_sys::pg_strong_random(random.as_mut_ptr().cast(), random.len()) } {
+            random = clock::wall().unix_micros().to_ne_bytes();
+        }
+        let start_number = i64::from_ne_bytes(random) | i64::MIN;
+        self.header
+            .start_number
+            .store(start_number, Ordering::Release);
+        #[cfg(feature = "testing")]
+        crate::trace::line(format_args!("start {start_number}"));
+        self.header.slewed_clock.trust(clock::offset_at_start());
+        let shared = Shared(self);
+        // SAFETY: per this function's contract.
+        unsafe { marks::initialize(self.entries, shared.tranche_id()) };
+
+        if let Some(identity) = identity {
+            let found = server_file::at_start(identity);
             shared
                 .conflicts()
-                .keep(identity.layout(), id, clock::wall());
-            shared.stop();
+                .copied
+                .store(found.is_copy, Ordering::Release);
+            if let Some(id) = found.conflict {
+                shared
+                    .conflicts()
+                    .keep(identity.layout(), id, clock::wall());
+                shared.stop();
+            }
         }
     }
 }
@@ -301,12 +260,37 @@ unsafe fn initialize(shared: Shared) {
 #[derive(Clone, Copy)]
 pub struct Shared(&'static Arrays);
 
-/// Shared memory; `None` if the library is not preloaded.
+/// Shared memory, if this process has it; also at the end of a transaction.
 #[inline]
-pub fn get() -> Option<Shared> {
-    // SAFETY: null, or what `create` has stored. It is never freed, and the arrays live as
+pub fn known() -> Option<Shared> {
+    // SAFETY: null, or what `keep` has stored. It is never freed, and the arrays live as
     // long as the process (a crash of the server ends every process that maps them).
     unsafe { ARRAYS.load(Ordering::Acquire).as_ref() }.map(Shared)
+}
+
+/// Whether the library is preloaded.
+pub fn is_preloaded() -> bool {
+    preloaded::is_preloaded()
+}
+
+/// Shared memory, if it was made. May raise an error of Postgres.
+#[inline]
+pub fn get() -> Option<Shared> {
+    known().or_else(first_use::find)
+}
+
+/// Shared memory, made if it was not: an ID is to be issued. May raise an error of Postgres,
+/// or of the configuration.
+///
+/// # Errors
+/// [`Error::NotPreloaded`], [`Error::NodeNotSet`], [`Error::OtherLibrary`],
+/// [`Error::ConfigurationUnreadable`]
+#[inline]
+pub fn get_or_make() -> Result<Shared, Error> {
+    match known() {
+        Some(shared) => Ok(shared),
+        None => first_use::make(),
+    }
 }
 
 impl Shared {
@@ -366,6 +350,15 @@ impl Shared {
     /// Whether no transaction is prepared whose IDs are not known; a restart forgets them.
     pub fn prepared_are_known(self) -> &'static AtomicBool {
         &self.0.header.prepared_are_known
+    }
+
+    /// Whether a transaction that is prepared may have drawn an ID before this memory was made.
+    /// If the library was preloaded, that is so for all that are not known.
+    pub fn may_precede(self, xid: u32) -> bool {
+        match self.0.header.first_xid.load(Ordering::Relaxed) {
+            0 => true,
+            first => pg::transaction::precedes(xid, first as u32),
+        }
     }
 
     /// Whether no IDs are issued because another server has this node number.

@@ -28,6 +28,7 @@ fn snowflake_get_status() -> TableIterator<
     (
         name!(version, &'static str),
         name!(preloaded, bool),
+        name!(pending_restart, Option<bool>),
         name!(layout, Option<String>),
         name!(node_id, Option<i32>),
         name!(server_last_id_at, Option<TimestampWithTimeZone>),
@@ -50,9 +51,13 @@ fn snowflake_get_status() -> TableIterator<
     stats::flush();
     let layout = settings::layout_for_reading().ok();
     let shared = shared::get();
-    let node = settings::identity().map(|identity| identity.node());
+    let node = settings::node_id();
+    // Nothing has happened before the memory is made.
+    let nothing = cfg!(feature = "dsm_registry").then_some(0);
     let sum = |of: fn(&Counters) -> u64| {
-        shared.map(|shared| shared.counters().iter().map(of).sum::<u64>() as i64)
+        shared
+            .map(|shared| shared.counters().iter().map(of).sum::<u64>() as i64)
+            .or(nothing)
     };
     let copied_from = shared.filter(|shared| shared.is_copy()).map(|_| {
         if pg::privileges::may_see_settings() {
@@ -64,7 +69,8 @@ fn snowflake_get_status() -> TableIterator<
     let resolved = resolved::status();
     let row = (
         env!("CARGO_PKG_VERSION"),
-        shared.is_some(),
+        shared::is_preloaded(),
+        settings::is_pending(),
         layout.map(|layout| layout.to_string()),
         node.map(|node| node as i32),
         shared.zip(layout).and_then(|(shared, layout)| {
@@ -85,7 +91,9 @@ fn snowflake_get_status() -> TableIterator<
         layout.map(|layout| timestamptz(layout.expires_at())),
         accepted_layout::of_database(),
         settings::node_source().map(ToString::to_string),
-        shared.map(|shared| shared.conflicts().count.load(Relaxed) as i64),
+        shared
+            .map(|shared| shared.conflicts().count.load(Relaxed) as i64)
+            .or(nothing),
         shared
             .map(|shared| {
                 let conflicts = shared.conflicts();

@@ -224,6 +224,19 @@ impl ClockOffset {
         self.0
     }
 
+    /// What a server trusts that makes its shared memory with its first ID, when this is the
+    /// offset. That of its start, `at_start`, is known less exactly, and includes how long the
+    /// start took: it counts where a clock was set since, by more than a minute. That is to be
+    /// noticed as if the memory had been made at the start.
+    pub const fn at_first_use(self, at_start: Self) -> Self {
+        const LONGEST_START_MICROS: u64 = 60_000_000;
+        if self.0.abs_diff(at_start.0) > LONGEST_START_MICROS {
+            at_start
+        } else {
+            self
+        }
+    }
+
     /// By how many microseconds the wall clock has stepped since it had the offset `earlier`:
     /// forward, or, negative, back.
     #[inline]

@@ -283,6 +283,7 @@ impl History {
                 let Some(memory) = memory.as_ref().filter(|_| !is_standby) else {
                     return;
                 };
+                server.use_memory(&world, memory);
                 let (wall, boot) = (server.wall(&world), server.boot(&world));
                 let behind = memory.slewed_clock().reached().micros_since(wall);
                 let max_step = server.config.get().settings.max_clock_step;
@@ -382,10 +383,9 @@ impl History {
             return None;
         }
         self.disconnect(number, database);
-        if !self.world.lacks(Protection::ForgetDropped) {
-            memory.forget(database);
-        }
         memory.drops.set(memory.drops.get() + 1);
+        let incarnation = &server.incarnations[database];
+        incarnation.set(incarnation.get() + 1);
         let end = server.write(Record::Mark(database, MarkPage::NEW));
         server.flush_all();
         server.pages.borrow_mut().marks[database] = (MarkPage::NEW, end);

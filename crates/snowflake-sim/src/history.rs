@@ -117,6 +117,7 @@ impl History {
                     .unwrap_or_else(|_| unreachable!("a small number")),
                 settings: history.settings(),
                 max_wait_ms: i64::from(choices.of(&[1_000, 0, 10_000])),
+                at_first_use: choices.below(2) == 0,
             };
             let name = history.next_name();
             let server = Server::new(name, config, world);

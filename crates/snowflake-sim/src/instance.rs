@@ -178,6 +178,7 @@ impl Instance {
                 max_clock_step: None,
             },
             max_wait_ms: 60_000,
+            at_first_use: false,
         };
         let server = Server::new('a', config, &world);
         server.flush_micros.set(0);

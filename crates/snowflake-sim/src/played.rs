@@ -100,6 +100,8 @@ pub struct Beginning {
     pub now: i64,
     /// The time since the machine's boot.
     pub boot: i64,
+    /// Whether the library is not preloaded.
+    pub at_first_use: bool,
 }
 
 /// A server that plays a history.
@@ -125,7 +127,7 @@ fn settings(choices: &Choices) -> ServerSettings {
 }
 
 /// The beginning of the history of this seed, at that time.
-pub fn beginning(seed: u64, now: i64, boot: i64) -> Beginning {
+pub fn beginning(seed: u64, now: i64, boot: i64, at_first_use: bool) -> Beginning {
     let choices = Choices::of_seed(seed);
     Beginning {
         layout: choices.of(&LAYOUTS),
@@ -133,6 +135,7 @@ pub fn beginning(seed: u64, now: i64, boot: i64) -> Beginning {
         settings: settings(&choices),
         now,
         boot,
+        at_first_use,
     }
 }
 
@@ -185,6 +188,7 @@ impl Play {
             identity: identity(layout, beginning.node),
             settings: beginning.settings,
             max_wait_ms: 0,
+            at_first_use: beginning.at_first_use,
         };
         let server = Server::new('a', config, &world);
         // No time passes during a flush.
@@ -376,6 +380,9 @@ impl Play {
         if after_a_backend {
             if let Some(memory) = &*self.server.memory.borrow() {
                 memory.slewed_clock().trust(self.started);
+                if self.server.config.get().at_first_use {
+                    memory.leave_unused(self.started);
+                }
             }
         } else {
             self.started = before;

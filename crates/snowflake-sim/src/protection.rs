@@ -26,8 +26,8 @@ pub enum Protection {
     StartNumberOfCopies,
     /// One process moves a mark at a time, and others wait until it is durable.
     EntryLock,
-    /// What is known of a dropped database is forgotten.
-    ForgetDropped,
+    /// What is known of a mark counts where its page has it: not of a dropped database.
+    ConfirmedEntry,
     /// A dump has the mark.
     DumpedMark,
     /// A restored mark raises the slots of a database in use.

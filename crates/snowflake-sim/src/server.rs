@@ -138,6 +138,8 @@ pub struct Config {
     pub settings: ServerSettings,
     /// How long a call may wait, milliseconds.
     pub max_wait_ms: i64,
+    /// Whether the library is not preloaded: the first call makes the memory.
+    pub at_first_use: bool,
 }
 
 /// The clocks of a server's machine, against true time.
@@ -157,6 +159,7 @@ pub struct Entry {
     database: Cell<Option<usize>>,
     is_locked: Cell<bool>,
     bound: Cell<u64>,
+    incarnation: Cell<Option<u32>>,
 }
 
 /// What is lost when a server ends.
@@ -166,6 +169,8 @@ pub struct Memory {
     pub number: u32,
     slots: Vec<Slot>,
     slewed_clock: SlewedClock,
+    /// The offset of the clocks at the start, until a memory that is made at first use is made.
+    unused_since: Cell<Option<ClockOffset>>,
     floor: FloorCache,
     last_flush: AtomicU64,
     most_borrow: AtomicU64,
@@ -204,6 +209,11 @@ impl Memory {
         }
     }
 
+    /// Nothing has been called since the start, where the clocks had this offset.
+    pub fn leave_unused(&self, at_start: ClockOffset) {
+        self.unused_since.set(Some(at_start));
+    }
+
     /// The slots.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
@@ -216,11 +226,25 @@ impl Memory {
 
     /// The first tick of a database that is not reserved.
     pub fn bound(&self, database: usize) -> Option<Tick> {
-        let entry = self
-            .entries
+        self.entry_of(database)?.bound()
+    }
+
+    fn entry_of(&self, database: usize) -> Option<&Entry> {
+        self.entries
             .iter()
-            .find(|it| it.database.get() == Some(database))?;
-        entry.bound()
+            .find(|it| it.database.get() == Some(database))
+    }
+
+    /// Which incarnation of a database its entry is of.
+    pub fn incarnation(&self, database: usize) -> Option<u32> {
+        self.entry_of(database)?.incarnation.get()
+    }
+
+    /// Its entry was found to be of this one.
+    pub fn confirm(&self, database: usize, incarnation: u32) {
+        if let Some(entry) = self.entry_of(database) {
+            entry.incarnation.set(Some(incarnation));
+        }
     }
 
     /// Locks a database's entry, or gives it the one that was moved the longest ago.
@@ -247,17 +271,9 @@ impl Memory {
         let number = free.min_by_key(|&number| self.entries[number].bound.get())?;
         let locked = lock(number)?;
         self.entries[number].bound.set(0);
+        self.entries[number].incarnation.set(None);
         self.entries[number].database.set(Some(database));
         Some(locked)
-    }
-
-    /// Forgets what is known of a database.
-    pub fn forget(&self, database: usize) {
-        for entry in &self.entries {
-            if entry.database.get() == Some(database) {
-                entry.bound.set(0);
-            }
-        }
     }
 }
 
@@ -287,10 +303,10 @@ impl Locked {
     }
 
     /// Announces a bound.
-    pub fn set_bound(&self, bound: Tick) {
-        self.memory.entries[self.number]
-            .bound
-            .set(bound.get().max(1));
+    pub fn set_bound(&self, bound: Tick, incarnation: u32) {
+        let entry = &self.memory.entries[self.number];
+        entry.bound.set(bound.get().max(1));
+        entry.incarnation.set(Some(incarnation));
     }
 }
 
@@ -322,6 +338,8 @@ pub struct Server {
     pub follows: Cell<Option<usize>>,
     /// What it has issued.
     pub lineage: RefCell<Lineage>,
+    /// How many databases had each number before the present one.
+    pub incarnations: [Cell<u32>; DATABASES],
     /// Whether the mark of each database was set to less than it was, and not moved since.
     pub is_set_back: [Cell<bool>; DATABASES],
     /// Whether the disk is full.
@@ -368,6 +386,7 @@ impl Server {
             memory: RefCell::new(None),
             follows: Cell::new(None),
             lineage: RefCell::new(Lineage::new(DATABASES)),
+            incarnations: Default::default(),
             is_set_back: Default::default(),
             disk_is_full: Cell::new(false),
             floor_fails: Cell::new(false),
@@ -403,6 +422,20 @@ impl Server {
     /// The time since the machine's boot.
     pub fn boot(&self, world: &World) -> BootTime {
         BootTime::from_micros(world.now() - self.machine.get().booted)
+    }
+
+    /// A call: the first one makes the memory, if the start has not.
+    pub fn use_memory(&self, world: &World, memory: &Memory) {
+        let Some(at_start) = memory.unused_since.take() else {
+            return;
+        };
+        let wall = self.wall(world);
+        let now = ClockOffset::between(wall, self.boot(world));
+        let trusted = now.at_first_use(at_start);
+        memory.slewed_clock.trust(trusted);
+        if trusted == now {
+            self.trusted.set(wall.unix_micros() - world.now());
+        }
     }
 
     /// The wall clock is followed where a server may: up to a limit, unless the clock must have been
@@ -510,13 +543,15 @@ impl Server {
         };
         let slewed_clock = SlewedClock::new();
         let (wall, boot) = (self.wall(world), self.boot(world));
-        slewed_clock.trust(ClockOffset::between(wall, boot));
+        let offset = ClockOffset::between(wall, boot);
+        slewed_clock.trust(offset);
         self.trusted.set(wall.unix_micros() - world.now());
         let slots = 0..=config.identity.layout().max_backend();
         *self.memory.borrow_mut() = Some(Rc::new(Memory {
             number,
             slots: slots.map(|_| Slot::new()).collect(),
             slewed_clock,
+            unused_since: Cell::new(config.at_first_use.then_some(offset)),
             floor: FloorCache::default(),
             last_flush: AtomicU64::new(0),
             most_borrow: AtomicU64::new(0),
@@ -526,6 +561,7 @@ impl Server {
                     database: Cell::new(None),
                     is_locked: Cell::new(false),
                     bound: Cell::new(0),
+                    incarnation: Cell::new(None),
                 })
                 .collect(),
             page_is_locked: Default::default(),

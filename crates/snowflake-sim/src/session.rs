@@ -68,6 +68,8 @@ pub struct Session {
     /// What the reservation depended on when it was found.
     asked: Cell<(u32, u32)>,
     has_drawn: Cell<bool>,
+    /// Of its database: how many had its number before.
+    incarnation: u32,
     /// Whether it only reads.
     is_reader: bool,
     /// When the call began.
@@ -102,6 +104,7 @@ impl Session {
             kept: Cell::new(None),
             asked: Cell::new((0, 0)),
             has_drawn: Cell::new(false),
+            incarnation: server.incarnations[database].get(),
             is_reader: (READERS..READERS + DATABASES).contains(&number),
             since: Cell::new(0),
             seen: Cell::new(0),
@@ -161,6 +164,7 @@ impl Session {
 
     /// A call begins.
     pub fn begin_call(&self) {
+        self.server.use_memory(&self.world, &self.memory);
         self.since.set(self.world.now());
     }
 
@@ -520,6 +524,17 @@ impl Process for Session {
         self.saw(self.memory.bound(self.database))
     }
 
+    async fn is_confirmed(&self) -> bool {
+        self.pause().await;
+        let is_of_this = self.memory.incarnation(self.database) == Some(self.incarnation);
+        self.saw(is_of_this || self.world.lacks(Protection::ConfirmedEntry))
+    }
+
+    async fn confirm(&self) {
+        self.pause().await;
+        self.memory.confirm(self.database, self.incarnation);
+    }
+
     async fn try_lock_entry(&self) -> Option<Locked> {
         self.pause().await;
         let entry = self.memory.try_lock(&self.world, self.database);
@@ -533,7 +548,7 @@ impl Process for Session {
 
     async fn set_bound(&self, entry: &Locked, bound: Tick) {
         self.pause().await;
-        entry.set_bound(bound);
+        entry.set_bound(bound, self.incarnation);
     }
 
     async fn forget(&self, entry: &Locked) {

@@ -12,6 +12,7 @@ use crate::installation::Installation;
 use crate::os_user::OsUser;
 use crate::scratch::Scratch;
 use crate::server::Server;
+use crate::tier;
 use crate::time_limit::{self, TimeLimit};
 
 /// The settings of every test's server, before the test's own.
@@ -184,7 +185,7 @@ impl ClusterBuilder {
                 server.set_conf(name, value)?;
             }
         }
-        if let Some(library) = self.preload {
+        if let Some(library) = self.preload.filter(|_| !tier::is_without_preload()) {
             server.set_conf("shared_preload_libraries", library)?;
         }
         for (name, value) in &self.conf {

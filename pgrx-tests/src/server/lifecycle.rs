@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::Signal;
@@ -176,6 +177,9 @@ impl Server {
 
     fn spawn(&mut self) -> Result<()> {
         ensure!(!self.is_running(), "the server is running already");
+        if let Some((from, to)) = self.kept_at_start {
+            to.store(from.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
         let log = OpenOptions::new()
             .create(true)
             .append(true)

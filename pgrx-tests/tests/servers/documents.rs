@@ -17,7 +17,7 @@ use snowflake_tests::document::{self, Block};
 use snowflake_tests::migration::psql;
 use snowflake_tests::query::number;
 
-use crate::support::column;
+use crate::support::{column, what_is_missing};
 
 /// The pages, by their paths: the README, and after it the documents in docs/.
 fn pages() -> Result<Vec<String>> {
@@ -65,7 +65,8 @@ fn the_reference_lists_the_objects_of_the_extension() -> Result<()> {
              FROM pg_depend AS d
              JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
              CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
-             WHERE e.extname = 'snowflake' AND d.deptype = 'e' AND d.classid <> 'pg_type'::regclass
+             WHERE e.extname = 'snowflake' AND d.deptype = 'e'
+               AND d.classid NOT IN ('pg_type'::regclass, 'pg_event_trigger'::regclass)
                AND i.schema IS DISTINCT FROM 'snowflake_internal'
                AND i.identity <> 'snowflake_internal'",
         ),
@@ -99,6 +100,11 @@ fn the_reference_lists_the_objects_of_the_extension() -> Result<()> {
 /// A server that is configured as the README says, without a database of the extension.
 fn as_the_readme_says() -> Result<Cluster> {
     let mut cluster = Cluster::builder().without_preload().prepare()?;
+    // The README's statements are all that is needed.
+    if what_is_missing()? != "shared_preload_libraries" {
+        cluster.start()?;
+        return Ok(cluster);
+    }
     let readme = document::blocks(&document::read("README.md")?);
     // The lines that switch it on are the README's as well, where it has them.
     let switch_on = readme.iter().find(|block| {
@@ -138,6 +144,7 @@ fn run_in_a_new_database(cluster: &Cluster, database: &str, pages: &[String]) ->
     let mut psql = cluster
         .client_command("psql", database)
         .args(["-X", "-v", "ON_ERROR_STOP=1", "-f", "-"])
+        .current_dir(document::root())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -161,7 +168,10 @@ fn run_in_a_new_database(cluster: &Cluster, database: &str, pages: &[String]) ->
 /// All pages in the database `readme`, as a reader runs them who comes from the README.
 fn with_everything_the_documents_create() -> Result<Cluster> {
     let cluster = as_the_readme_says()?;
-    run_in_a_new_database(&cluster, "readme", &pages()?)?;
+    let mut pages = pages()?;
+    // Its statements move all columns that have IDs by default.
+    pages.retain(|page| page != "docs/without-library.md");
+    run_in_a_new_database(&cluster, "readme", &pages)?;
     Ok(cluster)
 }
 

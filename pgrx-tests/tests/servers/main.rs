@@ -5,6 +5,7 @@
 //! `mark::` a module.
 
 mod faults;
+mod first_use;
 mod ids;
 mod migration;
 mod new_rows;

@@ -8,7 +8,7 @@ use postgres::Client;
 use postgres::types::FromSql;
 use snowflake_tests::query::value;
 use snowflake_tests::server_error::{ServerError, expect_error};
-use snowflake_tests::{Cluster, Server};
+use snowflake_tests::{Cluster, Installation, Server};
 
 /// The first column of a query's rows.
 pub(crate) fn column<T: for<'a> FromSql<'a>>(client: &mut Client, query: &str) -> Result<Vec<T>> {
@@ -16,6 +16,16 @@ pub(crate) fn column<T: for<'a> FromSql<'a>>(client: &mut Client, query: &str) -
         .query(query, &[])
         .with_context(|| format!("running: {query}"))?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// What an error says where the library is not preloaded and nothing is configured: before
+/// PostgreSQL 17 it has to be.
+pub(crate) fn what_is_missing() -> Result<&'static str> {
+    Ok(if Installation::under_test()?.major < 17 {
+        "shared_preload_libraries"
+    } else {
+        "snowflake.node_id"
+    })
 }
 
 /// Runs statements one by one.

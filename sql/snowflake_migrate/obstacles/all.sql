@@ -8,11 +8,14 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT NULL::regclass, NULL::name, 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
            'Add it to shared_preload_libraries and restart the server. Keys are widened without it: keep_sequence => true.', '55000'
-    FROM snowflake_internal.get_status() AS s WHERE NOT s.preloaded
+    FROM snowflake_internal.get_status() AS s WHERE NOT s.preloaded AND current_setting('server_version_num')::integer < 170000
   UNION ALL
     SELECT NULL, NULL, 'this server does not issue IDs: snowflake.node_id is not set',
-           'Set it in postgresql.conf and restart the server. Keys are widened without it: keep_sequence => true.', '55000'
-    FROM snowflake_internal.get_status() AS s WHERE s.preloaded AND s.node_id IS NULL
+           CASE WHEN s.preloaded THEN 'Set it in postgresql.conf and restart the server.'
+                ELSE 'A superuser sets it by ALTER SYSTEM SET snowflake.node_id = 0, and runs SELECT pg_reload_conf().' END
+           || ' Keys are widened without it: keep_sequence => true.', '55000'
+    FROM snowflake_internal.get_status() AS s
+    WHERE s.node_id IS NULL AND (s.preloaded OR current_setting('server_version_num')::integer >= 170000)
   UNION ALL
     SELECT NULL, NULL, 'permission denied for function snowflake_nextval',
            format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
@@ -298,12 +301,12 @@ $function$;
 
 -- Those of one of the two kinds of plan.
 CREATE FUNCTION snowflake_migrate_internal.plan_obstacles(
-    keys snowflake_migrate_internal.key[], online boolean, search_path text DEFAULT NULL
+    keys snowflake_migrate_internal.key[], online boolean, search_path text DEFAULT NULL, is_for_error boolean DEFAULT false
 ) RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.plan_kind_obstacles(keys, online) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.plan_kind_obstacles(keys, online, is_for_error) AS o;
     RETURN QUERY
         SELECT o.*
         FROM snowflake_migrate_internal.lock_needs(keys) AS n

@@ -192,6 +192,28 @@ pub async fn raise_to<S: Storage>(
     Ok(())
 }
 
+/// The bound in the mark's entry. An entry outlives its sequence, and a database may get the OIDs of
+/// one that was dropped: where it may be of another incarnation, a process looks whether the page has
+/// that bound. `None` if it has not: then the process has to read the mark.
+pub async fn confirmed_bound<P: Process>(process: &P) -> Option<Tick> {
+    if process.is_confirmed().await {
+        return process.bound().await;
+    }
+    let bound = process.bound().await?;
+    let storage = process.storage();
+    let mark = storage.open_mark(0).await.ok()?;
+    let page = storage.lock_page(&mark).await;
+    let written = storage.read_page(&page);
+    // The page is written before its bound is announced.
+    if written.start_number != process.shared().start_number
+        || layout_of(process).tick_of(written.bound_id) < bound
+    {
+        return None;
+    }
+    process.confirm().await;
+    Some(bound)
+}
+
 /// The bound that is written on the mark's page; `None` if it cannot be read without waiting. Its
 /// record is flushed, so that it is there after a crash: the process that has written the page
 /// unlocks it before it flushes.

@@ -196,6 +196,12 @@ pub trait Process {
     /// The bound in the mark's entry: the first tick that is not reserved. `None` before a process
     /// has read the mark since the start.
     async fn bound(&self) -> Option<Tick>;
+    /// Whether the entry is of this incarnation of the mark, and not of a sequence or a database that
+    /// had the same number and was dropped: a process of this one has announced the bound or has
+    /// called [`Process::confirm`].
+    async fn is_confirmed(&self) -> bool;
+    /// The page has the bound in the entry ([`mark::confirmed_bound`]).
+    async fn confirm(&self);
     /// Locks the mark's entry; `None` while another process has locked it.
     async fn try_lock_entry(&self) -> Option<Self::Entry>;
     /// The bound of an entry that is locked.

@@ -36,7 +36,7 @@ impl Reservation {
             bound: Tick::default(),
             extend_from: Tick::default(),
         };
-        if let Some(bound) = process.bound().await {
+        if let Some(bound) = mark::confirmed_bound(process).await {
             reservation.set_bound(process, bound, 1);
         }
         reservation
@@ -76,7 +76,7 @@ impl Reservation {
         clocks: Clocks,
         wait_ms: i64,
     ) -> Result<(), NotReserved<ErrorOf<P>>> {
-        let known = process.bound().await;
+        let known = mark::confirmed_bound(process).await;
         let bound = match known.filter(|&bound| bound > self.bound) {
             Some(bound) => bound,
             None => mark::read(process, &self.request(process, clocks, 1, wait_ms)).await?,
@@ -102,7 +102,7 @@ impl Reservation {
             slowdown,
             ..
         } = reading;
-        let known = process.bound().await;
+        let known = mark::confirmed_bound(process).await;
         let bound = match known.filter(|&bound| bound > self.bound && bound > wanted) {
             Some(bound) => bound,
             None => {

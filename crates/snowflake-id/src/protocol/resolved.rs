@@ -28,7 +28,7 @@ pub async fn present<P: Process>(
     } else {
         layout.tick_at(time.into()).unwrap_or(layout.last_tick())
     };
-    let bound = match process.bound().await {
+    let bound = match mark::confirmed_bound(process).await {
         Some(bound) => bound,
         // Nothing was drawn here since the start, and the first ID will be above this.
         None => match mark::bound_on_page(process.storage()).await? {

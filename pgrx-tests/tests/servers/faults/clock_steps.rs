@@ -107,7 +107,7 @@ fn seconds(micros: i64) -> String {
 
 /// How many calls of the server have waited for time.
 fn waits(client: &mut Client) -> Result<i64> {
-    number(client, "SELECT waits FROM snowflake_status")
+    number(client, "SELECT coalesce(waits, 0) FROM snowflake_status")
 }
 
 /// How many lines of the log since the start have this text.

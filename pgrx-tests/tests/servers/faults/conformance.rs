@@ -45,7 +45,12 @@ impl Real {
             .conf("snowflake.max_wait", 0)
             .prepare()?;
         let boot = cluster.clock().stop()?;
-        let beginning = played::beginning(seed, cluster.clock().true_us(), boot);
+        let beginning = played::beginning(
+            seed,
+            cluster.clock().true_us(),
+            boot,
+            tier::is_without_preload(),
+        );
         cluster.set_conf("snowflake.layout", beginning.layout)?;
         cluster.set_conf("snowflake.node_id", beginning.node)?;
         set(&cluster, beginning.settings)?;

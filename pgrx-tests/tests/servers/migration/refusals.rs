@@ -10,7 +10,7 @@ use snowflake_tests::migration::{
 };
 use snowflake_tests::query::{number, value};
 
-use crate::support::{column, refused, run};
+use crate::support::{column, refused, run, what_is_missing};
 
 /// A table with an obstacle to its migration, in a schema of its own.
 struct Obstacle {
@@ -217,10 +217,7 @@ fn senseless_arguments_are_refused() -> Result<()> {
 fn a_server_that_issues_no_ids_migrates_nothing() -> Result<()> {
     for (builder, part) in [
         (Cluster::builder(), "snowflake.node_id is not set"),
-        (
-            Cluster::builder().without_preload(),
-            "not in shared_preload_libraries",
-        ),
+        (Cluster::builder().without_preload(), what_is_missing()?),
     ] {
         let cluster = builder.start_with_migrate()?;
         let mut client = cluster.connect()?;

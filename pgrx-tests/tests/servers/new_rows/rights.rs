@@ -5,7 +5,7 @@ use snowflake_tests::Cluster;
 use snowflake_tests::query::{number, text, value};
 
 use super::{builder, insert, resolved_id, server};
-use crate::support::refused;
+use crate::support::{refused, what_is_missing};
 
 #[test]
 fn a_role_sees_of_others_what_it_sees_in_pg_stat_activity() -> Result<()> {
@@ -39,10 +39,7 @@ fn a_server_that_issues_no_ids_says_why() -> Result<()> {
         .without_preload()
         .start_with_extension()?;
     let error = refused(&mut server.connect()?, ask, "55000")?;
-    assert!(
-        error.message.contains("shared_preload_libraries"),
-        "{error}"
-    );
+    assert!(error.message.contains(what_is_missing()?), "{error}");
     assert_eq!(
         text(
             &mut server.connect()?,

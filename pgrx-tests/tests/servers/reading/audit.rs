@@ -17,7 +17,7 @@ use snowflake_tests::server_error::expect_error;
 use snowflake_tests::threads::SetOnDrop;
 use snowflake_tests::{Cluster, Stop};
 
-use crate::support::{refused, run, wait_until};
+use crate::support::{refused, run, wait_until, what_is_missing};
 
 const DUPLICATES: &str = "duplicates";
 const FUTURE: &str = "IDs from the future";
@@ -1042,7 +1042,10 @@ fn a_server_that_issues_no_ids_looks_for_all_but_its_own() -> Result<()> {
     for (builder, reason) in [
         (
             Cluster::builder().without_preload(),
-            "snowflake is not in shared_preload_libraries.",
+            match what_is_missing()? {
+                "shared_preload_libraries" => "snowflake is not in shared_preload_libraries.",
+                _ => "snowflake.node_id is not set.",
+            },
         ),
         (Cluster::builder(), "snowflake.node_id is not set."),
     ] {

@@ -1,25 +1,31 @@
-//! The settings (GUCs) and what they were at the server's start.
+//! The settings (GUCs), and those of them that decide an ID's bits.
 //!
-//! All that decides an ID's bits is a postmaster setting: no session can change
-//! it. Postgres only warns about an invalid value of an extension's setting at
-//! the start, and continues with the default. With another layout or node number
-//! the IDs would be wrong. So [`init`] reads the configured texts before it
-//! defines the settings, and stops the start if a setting does not have the value
-//! of its text.
+//! With another layout or node number than configured, IDs would be wrong. So these are
+//! decided once, from what the server's configuration has, and stay until it ends
+//! ([`AtStart`]):
 //!
-//! If the library is not preloaded, no setting is defined: no IDs can be
-//! generated, and decoding reads the text of `snowflake.layout` in the
-//! configuration ([`layout_for_reading`]).
+//! - A preloaded library decides them at the server's start. Postgres only warns about an
+//!   invalid value of an extension's setting there, and continues with the default. So
+//!   [`init`] reads the configured texts before it defines the settings, and stops the
+//!   start if one of them is not valid ([`configured`]).
+//! - A library that a session loads defines the settings with [`init_in_session`]. They
+//!   are decided by the first call that issues an ID ([`crate::shared`]), from the
+//!   configuration files and the command line ([`read`]): what is not valid is that call's
+//!   error. From then on, every process takes over what was decided ([`take_over`]).
+//!
+//! Before, and on 15 and 16 without preload, no ID is issued, and decoding reads the text of
+//! `snowflake.layout` ([`layout_for_reading`]).
 #![allow(unsafe_code)] // Postgres' configuration API
 
-use std::borrow::Cow;
+mod configured;
+
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Display;
 use std::ptr;
-use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{
     GucContext, GucFlags, GucRegistry, GucSetting, PgLogLevel, PgSqlErrorCode, PostgresGucEnum,
@@ -30,10 +36,14 @@ use snowflake_id::protocol::ServerSettings;
 use snowflake_id::{Identity, Layout};
 
 use crate::encoding;
-use crate::error::{Error, layout_hint, place, refuse_to_start};
-use crate::node_number;
+use crate::error::Error;
 use crate::pg;
-use crate::pg::guc::Source;
+use crate::shared;
+
+pub use configured::AtStart;
+use configured::Texts;
+#[cfg(feature = "dsm_registry")]
+pub use configured::read;
 
 /// What happens when a row with this server's node number comes from another
 /// server.
@@ -64,24 +74,11 @@ static ENABLE_TIME_RANGES: GucSetting<bool> = GucSetting::<bool>::new(true);
 #[cfg(feature = "testing")]
 static UNPROTECTED: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 
-/// The settings that decide an ID's bits. They stay the same while the server
-/// runs.
-struct AtStart {
-    layout: Layout,
-    /// `None` if the layout needs a node number and `snowflake.node_id` is not
-    /// set.
-    identity: Option<Identity>,
-    node_source: NodeSource,
-}
-
 static AT_START: OnceLock<AtStart> = OnceLock::new();
 
 /// Set when `snowflake.max_borrow` or `snowflake.lease` changes, until
 /// [`take_changed`] is called. So the way to an ID need not read them.
 static CHANGED: AtomicBool = AtomicBool::new(false);
-
-/// The hint for a value that is not valid.
-const CORRECT: &str = "Correct the value or remove the line.";
 
 /// An integer setting, for its definition and its check.
 struct Integer {
@@ -108,7 +105,7 @@ fn integers() -> [Integer; 6] {
             setting: &NODE_ID,
             min: -1,
             max: i32::MAX,
-            context: || GucContext::Postmaster,
+            context: at_start,
             flags: GucFlags::empty(),
             watched: false,
         },
@@ -175,68 +172,94 @@ fn integers() -> [Integer; 6] {
     ]
 }
 
-/// Defines the settings and keeps this server's layout and [`Identity`]; only
-/// while `shared_preload_libraries` is loaded. Ends the start (FATAL) if a
-/// configured value is invalid.
+/// The context of a setting that is decided once. It is PGC_POSTMASTER if the library is
+/// preloaded. A session cannot define such a setting; there, only the configuration files
+/// can change its value, which has no effect on what was decided.
+fn at_start() -> GucContext {
+    if pg::server::is_preloading() {
+        GucContext::Postmaster
+    } else {
+        GucContext::Sighup
+    }
+}
+
+/// Defines the settings and decides what IDs are made of; only while
+/// `shared_preload_libraries` is loaded. Ends the start (FATAL) if a configured value is
+/// invalid.
 pub fn init() {
-    let layout = configured(c"snowflake.layout", layout_hint).unwrap_or(Layout::DEFAULT);
-    let source = configured(c"snowflake.node_id_source", || {
-        "Use setting, hostname, environment:NAME or address.".into()
-    });
-    let network = written(c"snowflake.node_network");
+    let configured = pg::guc::placeholders();
+    define();
+    take_over(configured::decide(&configured));
+}
+
+/// Defines the settings in a session that loads the library.
+#[cfg(feature = "dsm_registry")]
+pub fn init_in_session() {
+    let is_hidden = pg::guc::placeholders()
+        .iter()
+        .any(|it| configured::is_known(&it.name) && it.source.is_none());
+    define();
+    // What the client, the role or the database has set hides what is configured. If it may
+    // not be set so, it was refused with a warning, and the setting has its default.
+    if is_hidden {
+        for line in pg::guc::configuration().into_iter().flatten() {
+            if configured::is_known(&line.name) {
+                pg::guc::apply(&line);
+            }
+        }
+    }
+}
+
+/// The value of a setting that is a text.
+fn text(setting: &'static GucSetting<Option<CString>>) -> String {
+    setting
+        .get()
+        .map_or_else(String::new, |text| text.to_string_lossy().into_owned())
+}
+
+fn define() {
     define_texts();
     define_booleans();
     define_on_node_conflict();
-    for integer in integers() {
-        let written = written(integer.name);
-        integer.define();
-        if let Some(written) = written {
-            integer.check(&written);
-        }
-    }
-    refuse_unknown_names();
+    integers().iter().for_each(Integer::define);
     // SAFETY: a static string; called while libraries are preloaded.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake".as_ptr()) };
+}
 
-    if let Some(network) = &network {
-        check_network(network);
-    }
-    let node = node_number::Settings {
-        source: source.unwrap_or(NodeSource::Setting),
-        network: network.map_or_else(String::new, |written| written.shown().into_owned()),
-        node_id: NODE_ID.get(),
-    };
-    // The layout and the number are checked against each other here and not in
-    // check hooks, so that both can be changed together.
-    let identity = node_number::resolve(layout, &node);
-    AT_START.get_or_init(|| AtStart {
-        layout,
-        identity,
-        node_source: node.source,
+/// This process takes over what was decided for the server.
+pub fn take_over(decided: AtStart) {
+    let _ = AT_START.set(decided);
+}
+
+/// Warns, once a session, if the server would start with another layout or node number.
+pub fn warn_if_pending() {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    // What the session has is as of the last reload: the files are read only if that differs.
+    let differs = AT_START.get().is_some_and(|decided| {
+        decided.differs_from(&Texts {
+            layout: text(&LAYOUT),
+            source: text(&NODE_ID_SOURCE),
+            network: text(&NODE_NETWORK),
+            node_id: NODE_ID.get(),
+        })
     });
+    if !differs || is_pending() != Some(true) || WARNED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_WARNING,
+        "the layout or the node number of this server was changed in its configuration",
+        "snowflake",
+    )
+    .set_detail("Until the next restart, IDs are as they were decided with the first one.")
+    .set_hint("Restart the server, or undo the change.")
+    .report(PgLogLevel::WARNING);
 }
 
-/// What is configured for a setting whose value is parsed. Ends the start if it is
-/// not valid.
-fn configured<T: FromStr<Err: Display>>(
-    name: &'static CStr,
-    hint: impl Fn() -> String,
-) -> Option<T> {
-    let written = written(name)?;
-    match written.shown().parse::<T>() {
-        Ok(value) => Some(value),
-        Err(reason) => written.refuse(reason.to_string(), hint()),
-    }
-}
-
-/// Ends the start if the network is none, also where it is not used.
-fn check_network(written: &Written) {
-    let text = written.shown();
-    if !text.is_empty()
-        && let Err(reason) = node_source::parse_network(&text)
-    {
-        written.refuse(reason.to_string(), CORRECT.into());
-    }
+/// Whether the configuration files have another layout or node number than IDs are made of;
+/// `None` before that is decided, or if they cannot be read.
+pub fn is_pending() -> Option<bool> {
+    Some(AT_START.get()?.differs_from(&Texts::in_files()?))
 }
 
 impl Integer {
@@ -262,32 +285,6 @@ impl Integer {
             );
         }
     }
-
-    /// Ends the start if the setting does not have the value that was configured for it.
-    fn check(&self, written: &Written) {
-        let mut value: c_int = 0;
-        let mut hint: *const c_char = ptr::null();
-        // SAFETY: the text is nul-terminated and both out-pointers are valid; the
-        // hint is null or a static string of Postgres.
-        let (parsed, hint) = unsafe {
-            let text = written.text.as_ptr();
-            let parsed = pg_sys::parse_int(text, &mut value, self.flags.bits(), &mut hint);
-            let hint = (!hint.is_null()).then(|| CStr::from_ptr(hint).to_string_lossy());
-            (parsed, hint)
-        };
-        if parsed && value == self.setting.get() {
-            return;
-        }
-        let unit = if self.flags.contains(GucFlags::UNIT_MS) {
-            " ms"
-        } else {
-            ""
-        };
-        written.refuse(
-            format!("The range is {} to {}{unit}.", self.min, self.max),
-            hint.unwrap_or(CORRECT.into()).into_owned(),
-        );
-    }
 }
 
 fn define_texts() {
@@ -299,7 +296,7 @@ fn define_texts() {
             c"Fields from the most significant bit down, a tick and an epoch, for example \
               \"timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\".",
             &LAYOUT,
-            GucContext::Postmaster,
+            at_start(),
             GucFlags::empty(),
             Some(check_layout),
             None,
@@ -315,7 +312,7 @@ fn define_texts() {
               before its first dot; \"environment:NAME\" the value of a variable; \"address\" the \
               host part of the address in snowflake.node_network.",
             &NODE_ID_SOURCE,
-            GucContext::Postmaster,
+            at_start(),
             GucFlags::empty(),
             Some(check_node_id_source),
             None,
@@ -327,7 +324,7 @@ fn define_texts() {
             c"Used if snowflake.node_id_source is \"address\". The host part of the address is the \
               node number: 17 of 10.0.3.17 in 10.0.3.0/24.",
             &NODE_NETWORK,
-            GucContext::Postmaster,
+            at_start(),
             GucFlags::empty(),
             Some(check_node_network),
             None,
@@ -340,7 +337,7 @@ fn define_texts() {
         c"Disables one protection, for tests that must detect it.",
         c"Exists only in builds for tests. IDs will repeat, or queries lose rows.",
         &UNPROTECTED,
-        GucContext::Postmaster,
+        at_start(),
         GucFlags::empty(),
     );
 }
@@ -362,8 +359,7 @@ fn define_booleans() {
     );
 }
 
-/// Defines a setting that any session may change. Ends the start if its configured value
-/// is invalid.
+/// Defines a setting that any session may change.
 fn define_boolean(
     name: &'static CStr,
     about: &'static CStr,
@@ -371,18 +367,10 @@ fn define_boolean(
     setting: &'static GucSetting<bool>,
     flags: GucFlags,
 ) {
-    let written = written(name);
     GucRegistry::define_bool_guc(name, about, more, setting, GucContext::Userset, flags);
-    let Some(written) = written else { return };
-    let mut value = false;
-    // SAFETY: a nul-terminated text and a valid out-pointer.
-    if !unsafe { pg_sys::parse_bool(written.text.as_ptr(), &mut value) } {
-        written.refuse("The value must be on or off.".into(), CORRECT.into());
-    }
 }
 
 fn define_on_node_conflict() {
-    let written = written(c"snowflake.on_node_conflict");
     GucRegistry::define_enum_guc(
         c"snowflake.on_node_conflict",
         c"Sets what happens when a replicated row shows that another server has this node number.",
@@ -393,14 +381,6 @@ fn define_on_node_conflict() {
         GucContext::Sighup,
         GucFlags::empty(),
     );
-    let is_valid = |text: &CStr| {
-        [c"log", c"stop"]
-            .iter()
-            .any(|name| name.to_bytes().eq_ignore_ascii_case(text.to_bytes()))
-    };
-    if let Some(written) = written.filter(|written| !is_valid(&written.text)) {
-        written.refuse("The value must be log or stop.".into(), CORRECT.into());
-    }
 }
 
 /// Refuses a text that is no layout already in ALTER SYSTEM, not only at the next
@@ -500,83 +480,31 @@ unsafe extern "C-unwind" fn on_change(_new: c_int, _extra: *mut c_void) {
     CHANGED.store(true, Ordering::Relaxed);
 }
 
-/// What is configured for a setting.
-struct Written {
-    name: &'static CStr,
-    text: CString,
-    source: Option<Source>,
-}
-
-/// What is configured for a setting, before it is defined: if Postgres refuses the
-/// value, it forgets where that came from.
-fn written(name: &'static CStr) -> Option<Written> {
-    // SAFETY: a nul-terminated name; the answer is null or a nul-terminated
-    // string that is copied before the next call into Postgres.
-    let text = unsafe {
-        let text = pg_sys::GetConfigOption(name.as_ptr(), true, false);
-        if text.is_null() {
-            return None;
-        }
-        CStr::from_ptr(text).to_owned()
-    };
-    Some(Written {
-        name,
-        text,
-        source: pg::guc::source_of(name),
-    })
-}
-
-impl Written {
-    fn shown(&self) -> Cow<'_, str> {
-        self.text.to_string_lossy()
-    }
-
-    /// Ends the start because of this value.
-    #[track_caller]
-    fn refuse(&self, detail: String, hint: String) -> ! {
-        refuse_to_start(
-            format!(
-                "invalid value for parameter \"{}\": \"{}\"",
-                self.name.to_string_lossy(),
-                self.shown()
-            ),
-            detail,
-            &place(self.name, self.source.as_ref()),
-            hint,
-        )
-    }
-}
-
-/// A misspelt `snowflake.layuot` would leave the server with another layout than
-/// intended. So it stops the start, as a misspelt core setting does.
-fn refuse_unknown_names() {
-    for name in pg::guc::placeholders() {
-        let shown = name.to_string_lossy();
-        if shown.to_ascii_lowercase().starts_with("snowflake.") {
-            refuse_to_start(
-                format!("unrecognized configuration parameter \"{shown}\""),
-                "The extension has no setting of this name.".into(),
-                &place(&name, pg::guc::source_of(&name).as_ref()),
-                "Correct the name or remove the line.".into(),
-            );
-        }
-    }
-}
-
-/// This server's layout; `None` if the library is not preloaded.
+/// This server's layout; `None` before it is decided.
 #[inline]
 pub fn layout() -> Option<&'static Layout> {
     AT_START.get().map(|at_start| &at_start.layout)
 }
 
-/// This server's layout and node number; `None` if the library is not preloaded,
-/// or if the layout needs a node number and none is set.
+/// This server's layout and node number; `None` before they are decided, or if the layout
+/// needs a node number and none is set.
 pub fn identity() -> Option<&'static Identity> {
     AT_START.get()?.identity.as_ref()
 }
 
-/// Where this server's node number comes from; `None` if the library is not
-/// preloaded.
+/// This server's node number; before it is decided, the one that is configured, if that can be
+/// found. `None` if the layout needs one and none is set.
+pub fn node_id() -> Option<u32> {
+    if AT_START.get().is_some() {
+        return identity().map(Identity::node);
+    }
+    if cfg!(not(feature = "dsm_registry")) {
+        return None;
+    }
+    Texts::in_files()?.node()
+}
+
+/// Where this server's node number comes from; `None` before it is decided.
 pub fn node_source() -> Option<&'static NodeSource> {
     AT_START.get().map(|at_start| &at_start.node_source)
 }
@@ -587,26 +515,34 @@ pub fn on_node_conflict() -> OnNodeConflict {
     ON_NODE_CONFLICT.get()
 }
 
-/// The layout that decoding uses if none is named: this server's, or if the
-/// library is not preloaded, that of the configured text.
+/// The layout that decoding uses if none is named: this server's, or before that is
+/// decided, that of the configured text.
 ///
 /// # Errors
 /// [`Error::InvalidLayout`] if that text is no layout.
 pub fn layout_for_reading() -> Result<Layout, Error> {
-    if let Some(layout) = layout() {
+    /// The last text and its layout: the same for the rows of a query.
+    static LAST: Mutex<Option<(CString, Layout)>> = Mutex::new(None);
+    // Another process may have decided it.
+    if let Some(layout) = layout().or_else(|| shared::get().and_then(|_| layout())) {
         return Ok(*layout);
     }
-    // Not copied: as long as the setting is not defined, any role can set it to any text.
+    // As long as the setting is not defined, any role can set it to any text.
     // SAFETY: a nul-terminated name; the answer is null or a nul-terminated string that
     // stays as it is until the setting is changed.
-    unsafe {
+    let text = unsafe {
         let text = pg_sys::GetConfigOption(c"snowflake.layout".as_ptr(), true, false);
         if text.is_null() {
-            Ok(Layout::DEFAULT)
-        } else {
-            encoding::layout(CStr::from_ptr(text).to_bytes())
+            return Ok(Layout::DEFAULT);
         }
+        CStr::from_ptr(text)
+    };
+    if let Some((_, layout)) = LAST.lock().as_ref().filter(|(last, _)| **last == *text) {
+        return Ok(*layout);
     }
+    let layout = encoding::layout(text.to_bytes())?;
+    *LAST.lock() = Some((text.to_owned(), layout));
+    Ok(layout)
 }
 
 /// Whether `max_borrow` or `lease` changed since the last [`take_changed`].
