@@ -13,10 +13,13 @@ DECLARE
     -- trigger of the table itself counts, because it may be the only one, and altered.
     is_any_watched CONSTANT boolean := EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgfoid = 'snowflake_internal.watch()'::regprocedure);
     distributed CONSTANT oid[] := snowflake_internal.distributed_tables();
+    nodes CONSTANT jsonb := snowflake_internal.facts_of_nodes();
 BEGIN
     IF schema_name IS NOT NULL AND NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = schema_name) THEN
         PERFORM snowflake_internal.refuse('3F000', format('schema "%s" does not exist', schema_name));
     END IF;
+    -- INSERT ... SELECT draws on the nodes that read, also into a table of this node alone.
+    expected_nodes := coalesce(expected_nodes, snowflake_internal.numbers_of_nodes(nodes));
     FOR audited IN
         SELECT t.table_oid, c.name
         FROM snowflake_internal.tables_with_ids() AS t
@@ -51,6 +54,7 @@ BEGIN
                  FROM snowflake_internal.get_status() AS s WHERE s.node_conflicts > 0 OR s.stopped;
     RETURN QUERY SELECT NULL::regclass, NULL::name, 'the data directory may be a copy of another server''s', NULL::bigint, NULL::bigint
                  FROM snowflake_internal.get_status() AS s WHERE s.copied_from IS NOT NULL;
+    RETURN QUERY SELECT NULL::regclass, NULL::name, f.finding, NULL::bigint, NULL::bigint FROM snowflake_internal.node_findings(nodes) AS f;
 END
 $function$;
 

@@ -49,7 +49,8 @@ CREATE FUNCTION snowflake_internal.other_numbers(target regclass, column_name na
 
 -- The statements that set a boundary, or take it away if it is NULL: one for each table of the
 -- tree that has rows. NO INHERIT, because a table can only become a child or a partition of
--- one whose other checks it has. NOT VALID, because nothing has to be read.
+-- one whose other checks it has. NOT VALID, because nothing has to be read. Citus takes no
+-- other action beside ADD CONSTRAINT: there, the former check has a statement of its own.
 CREATE FUNCTION snowflake_internal.boundary_statements(target regclass, column_name name, boundary bigint, last_before bigint)
 RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -58,23 +59,30 @@ AS $function$
         SELECT target::oid
       UNION
         SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), leaf AS (
-        SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name,
+    ), leaf AS MATERIALIZED (
+        SELECT c.oid, format('ALTER TABLE ONLY %I.%I ', n.nspname, c.relname) AS alteration,
+               c.oid = ANY ((SELECT ARRAY(SELECT s.relation FROM snowflake_internal.citus_tables() AS s))::oid[]) AS is_alone,
                ARRAY(SELECT b.conname FROM snowflake_internal.boundary_checks(target, column_name) AS b WHERE b.relation = c.oid ORDER BY b.conname) AS checks
         FROM tree AS t JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r' JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    )
-    SELECT l.oid::regclass, format('ALTER TABLE ONLY %s %s', l.name, concat_ws(', ',
-        (SELECT string_agg(format('DROP CONSTRAINT %I', k.name), ', ') FROM unnest(l.checks) AS k (name)),
-        CASE WHEN boundary IS NOT NULL THEN
+    ), action AS MATERIALIZED (
+        SELECT l.oid, l.alteration, l.is_alone,
+               (SELECT string_agg(format('DROP CONSTRAINT %I', k.name), ', ') FROM unnest(l.checks) AS k (name)) AS removal,
+               CASE WHEN boundary IS NOT NULL THEN
             format('ADD CONSTRAINT %I CHECK (%I OPERATOR(pg_catalog.>=) %L::pg_catalog.int8 OR %2$I OPERATOR(pg_catalog.<=) %4$L::pg_catalog.int8 OR true) NO INHERIT NOT VALID',
                    -- Two columns of a table can have IDs.
                    (SELECT f.name FROM (VALUES (1, 'snowflake_id_boundary'), (2, format('snowflake_id_boundary_%s', column_name)::name)) AS f (place, name)
                     WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = l.oid AND k.conname = f.name AND k.conname <> ALL (l.checks))
                     ORDER BY f.place LIMIT 1),
-                   column_name, boundary, coalesce(last_before, boundary - 1)) END))
-    FROM leaf AS l
-    WHERE boundary IS NOT NULL OR l.checks <> '{}'
-    ORDER BY l.oid
+                   column_name, boundary, coalesce(last_before, boundary - 1)) END AS addition
+        FROM leaf AS l
+        WHERE boundary IS NOT NULL OR l.checks <> '{}'
+    )
+    SELECT a.oid::regclass, a.alteration || s.actions
+    FROM action AS a
+    CROSS JOIN LATERAL (VALUES (1, CASE WHEN a.is_alone THEN a.removal ELSE concat_ws(', ', a.removal, a.addition) END),
+                               (2, CASE WHEN a.is_alone THEN a.addition END)) AS s (place, actions)
+    WHERE s.actions IS NOT NULL
+    ORDER BY a.oid, s.place
 $function$;
 
 -- The boundary of the whole tree of parents and children: a query of a table also reads its
@@ -108,7 +116,7 @@ BEGIN
         RETURN known[1];
     END IF;
     reason := CASE WHEN is_other_layout THEN 'layout'
-                   WHEN target = ANY (snowflake_internal.distributed_tables()) THEN 'elsewhere'
+                   WHEN to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL AND snowflake_internal.is_in_shards(target) THEN 'shards'
                    ELSE snowflake_internal.other_numbers(target, ids_column) END;
     IF reason IS NULL THEN
         RETURN 0;
@@ -121,12 +129,14 @@ BEGIN
             WHEN 'above' THEN format('Column "%s" has numbers above all snowflake IDs of this moment, such as IDs of another layout.', ids_column)
             WHEN 'no index' THEN format('No B-tree index on column "%s" shows whether it has other numbers than snowflake IDs.', ids_column)
             WHEN 'dead rows' THEN format('At an end of the index on column "%s" are too many deleted rows.', ids_column)
+            WHEN 'shards' THEN 'Citus keeps its rows in shards, whose indexes are not looked at.'
             ELSE 'Rows of the table are on other servers.' END,
         hint => CASE reason
             WHEN 'layout' THEN 'Pass the layout to the functions that read IDs. If the change is intended, run SELECT snowflake_accept_layout() as a superuser.'
             WHEN 'dead rows' THEN 'Try again after a VACUUM of the table.'
             WHEN 'above' THEN 'Do not delete its rows by time, or name the layout of its IDs in what does.'
-            ELSE format('If all smaller numbers are older, run SELECT snowflake_set_id_boundary(%L, %L, %s). If all numbers are IDs, set 0.', target, ids_column, oldest) END);
+            ELSE concat(CASE reason WHEN 'shards' THEN 'On the coordinator: ' END,
+                        format('If all smaller numbers are older, run SELECT snowflake_set_id_boundary(%L, %L, %s). If all numbers are IDs, set 0.', target, ids_column, oldest)) END);
 END
 $function$;
 COMMENT ON FUNCTION snowflake_id_boundary(target regclass, column_name name) IS
@@ -158,6 +168,7 @@ BEGIN
     ELSIF boundary = known[1] THEN
         RETURN;
     END IF;
+    PERFORM snowflake_internal.require_login(target);
     PERFORM snowflake_internal.run(s.relation, s.statement)
     FROM snowflake_internal.boundary_statements(target, ids_column, boundary, NULL) AS s;
 END

@@ -31,6 +31,7 @@ DECLARE
     code text;
     message text;
 BEGIN
+    PERFORM snowflake_internal.require_login(relation);
     BEGIN
         RETURN snowflake_internal.read(relation, query);
     EXCEPTION WHEN undefined_function OR ambiguous_function OR undefined_object OR undefined_table OR invalid_schema_name THEN

@@ -68,7 +68,8 @@ $function$;
 -- The statements that set the boundary of a column, in its table, where it stays without
 -- the tool. A number is older than the migration if the column's former type held it, or
 -- if the sequence had reached it; all roles can read the boundary, so that is rounded up to
--- a power of two.
+-- a power of two. Where Citus is, workers may have drawn from their own part of the
+-- sequence's range, which begins at their group times 2^48.
 CREATE FUNCTION snowflake_migrate_internal.boundary_statements(origin snowflake_migrate_internal.origins)
 RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -76,6 +77,7 @@ AS $function$
     SELECT s.relation, s.statement
     FROM (SELECT CASE WHEN (origin.sequence_options ->> 'increment')::bigint < 0 THEN NULL
                       WHEN origin.data_type IN ('smallint', 'integer') THEN 2147483647
+                      WHEN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN NULL
                       ELSE (SELECT min((1::bigint << n) - 1) FROM generate_series(31, 62) AS n
                             WHERE (1::bigint << n) - 1 >= origin.sequence_last_value) END) AS l (last_before)
     CROSS JOIN LATERAL (SELECT coalesce(least(l.last_before, origin.first_id_ever - 1), origin.first_id_ever - 1)) AS b (last_before)
@@ -90,7 +92,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN snowflake_internal.has_ids(target, column_name) AND has_column_privilege(target::oid, column_name::text, 'SELECT')
                      AND snowflake_internal.set_boundary_of(target, column_name) IS NULL
-           THEN snowflake_internal.other_numbers(target, column_name) = 'below' ELSE false END
+           THEN snowflake_internal.is_in_shards(target) OR snowflake_internal.other_numbers(target, column_name) = 'below' ELSE false END
 $function$;
 
 -- The present source of a column, as it is recorded. The value of another role's

@@ -43,7 +43,8 @@ AS $function$
 DECLARE
     obstacles CONSTANT snowflake_migrate_internal.obstacle[] :=
         ARRAY(SELECT o FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o)
-        || ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(keys, online, search_path, true) AS o)
+        || ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(
+                     snowflake_migrate_internal.keys_outside_citus(keys), online, search_path, true) AS o)
         || ARRAY(SELECT o FROM snowflake_migrate_internal.finding_obstacles(findings) AS o);
     possible CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.keys_without(keys, obstacles);
 BEGIN
@@ -95,7 +96,7 @@ CREATE FUNCTION snowflake_migrate_internal.steps(
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    is_narrow CONSTANT boolean := EXISTS (
+    is_narrow boolean := EXISTS (
         SELECT FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow);
     is_widening CONSTANT boolean := is_narrow OR EXISTS (
         SELECT FROM unnest(keys) AS key
@@ -115,6 +116,14 @@ BEGIN
     END IF;
     IF NOT keep_sequence THEN
         RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.first_steps(keys) AS s;
+        IF EXISTS (SELECT FROM snowflake_migrate_internal.citus_keys(keys) AS c) THEN
+            RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.citus_steps(keys) AS s;
+            keys := snowflake_migrate_internal.keys_outside_citus(keys);
+            is_narrow := EXISTS (SELECT FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow);
+            IF keys = '{}' THEN
+                RETURN;
+            END IF;
+        END IF;
     END IF;
     IF online AND is_narrow THEN
         RETURN QUERY

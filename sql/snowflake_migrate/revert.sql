@@ -172,7 +172,8 @@ BEGIN
     IF snowflake_internal.set_boundary_of(target, column_name) IS NOT NULL AND snowflake_internal.has_ids(target, column_name) THEN
         PERFORM snowflake_internal.refuse('55000',
             format('the former sequence of column "%s" of %s is not known any more', column_name, target),
-            detail => 'The column was migrated, and then the extension snowflake_migrate was dropped, and its records with it.',
+            detail => 'The column was migrated, and then the extension snowflake_migrate was dropped, or the table was made anew, '
+                      'for example by Citus. The records are lost with either.',
             hint => 'Set the default of the column yourself.');
     END IF;
     PERFORM snowflake_internal.refuse('55000', format('no migration of column "%s" of %s is recorded', column_name, target),
@@ -222,6 +223,7 @@ BEGIN
         PERFORM snowflake_migrate_internal.require_owner(target);
     END IF;
     key_column := snowflake_internal.column_of(target, column_name);
+    PERFORM snowflake_migrate_internal.refuse_revert_of_citus(target, key_column);
     keys := snowflake_migrate_internal.unfinished(ARRAY[(target, key_column)::snowflake_migrate_internal.key]);
     PERFORM snowflake_migrate_internal.exclude_others(keys);
     has_shadows := snowflake_migrate_internal.drop_shadows(keys);

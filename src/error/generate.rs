@@ -7,6 +7,21 @@ use snowflake_id::{Time, WallTime};
 use super::new_report;
 use crate::clock::time;
 
+pub(super) fn resolved_with_citus(function: &str) -> ErrorReport {
+    new_report(
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        format!("{function}() is not supported in a database of Citus"),
+    )
+    .set_detail(
+        "A transaction can end on the node that has generated its IDs before its rows are visible on \
+         the others.",
+    )
+    .set_hint(
+        "Call snowflake_cluster_resolved_id() in a statement of its own, and pass its result to the \
+         query.",
+    )
+}
+
 pub(super) fn in_recovery() -> ErrorReport {
     new_report(
         ERRCODE_READ_ONLY_SQL_TRANSACTION,

@@ -73,6 +73,8 @@ pub enum Error {
     /// The trigger function of watched tables was called in another way.
     WatchIsATrigger,
 
+    /// This function was called in a database of Citus.
+    ResolvedWithCitus(&'static str),
     /// An ID was requested on a standby, or before the end of recovery.
     InRecovery,
     /// The resolved ID was requested on a standby, or before the end of recovery.
@@ -321,6 +323,7 @@ impl Error {
             Error::NotTheConflict(id) => start::not_the_conflict(id),
             Error::WatchIsATrigger => start::watch_is_a_trigger(),
 
+            Error::ResolvedWithCitus(function) => generate::resolved_with_citus(function),
             Error::InRecovery => generate::in_recovery(),
             Error::ResolvedInRecovery => generate::resolved_in_recovery(),
             Error::MarkMissing => generate::mark_missing(),

@@ -1,15 +1,32 @@
 //! SQL: reading new rows by key. The views are in `sql/snowflake/resolved.sql`.
 
+use std::ffi::CStr;
+
 use pgrx::prelude::*;
 
+use crate::error::Error;
 use crate::pg;
 use crate::resolved::{self, Holder};
 use crate::settings;
 use crate::shared;
 use crate::sql::values::timestamptz;
 
+/// The catalog of Citus, in which only superusers create relations.
+const CITUS_NODES: &CStr = c"pg_dist_node";
+
+/// Raises an error in a database of Citus: a row whose ID was drawn here may be committed on
+/// another node after the transaction has ended here, and a statement may read it there by
+/// another snapshot.
+fn refuse_with_citus(function: &'static str) {
+    let catalog = pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE);
+    if pg::catalog::relation_in(catalog, CITUS_NODES).is_some() {
+        Error::ResolvedWithCitus(function).report();
+    }
+}
+
 #[pg_extern(sql = false)]
 fn snowflake_resolved_id() -> Option<i64> {
+    refuse_with_citus("snowflake_resolved_id");
     match resolved::resolved_id() {
         Ok(id) => id.map(i64::from),
         Err(error) => error.report(),
@@ -19,6 +36,17 @@ fn snowflake_resolved_id() -> Option<i64> {
 /// The same after the mark was moved, as the first ID of this moment would move it.
 #[pg_extern(sql = false)]
 fn snowflake_advance_resolved_id() -> Option<i64> {
+    refuse_with_citus("snowflake_advance_resolved_id");
+    advance()
+}
+
+/// The same for `snowflake_cluster_resolved_id()`, which asks each node.
+#[pg_extern(sql = false)]
+fn snowflake_node_resolved_id() -> Option<i64> {
+    advance()
+}
+
+fn advance() -> Option<i64> {
     match resolved::advance() {
         Ok(id) => id.map(i64::from),
         Err(error) => error.report(),

@@ -220,32 +220,6 @@ AS $function$
     SELECT target, column_name, f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;
 
--- Obstacles of Citus, which refuses to change a distribution column, or one with a
--- sequence, and triggers.
-CREATE FUNCTION snowflake_migrate_internal.distributed_obstacles(keys snowflake_migrate_internal.key[], keep_sequence boolean)
-RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT DISTINCT f.relation, c.column_name, format('%s is a distributed table of Citus', f.relation),
-           format('Migrate it before it is distributed: SELECT undistribute_table(%L), '
-                  'and create_distributed_table() afterwards.', f.relation)
-           || coalesce((SELECT format(' Or set its default by hand: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval().',
-                                      k.target, k.column_name, snowflake_migrate_internal.core_schema())
-                        FROM unnest(keys) AS k
-                        JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
-                        WHERE NOT keep_sequence AND k.target = f.relation AND a.attidentity = ''
-                          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.linked_columns(ARRAY[k]) AS r WHERE r.is_narrow)
-                        LIMIT 1), ''), '55000'
-    FROM (SELECT key.target AS relation, key.column_name FROM unnest(keys) AS key
-        UNION
-          SELECT r.relation, a.attname
-          FROM snowflake_migrate_internal.linked_columns(keys) AS r
-          JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-          WHERE r.is_narrow) AS c
-    CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(c.relation, c.column_name) AS f
-    WHERE f.relation = ANY ((SELECT snowflake_internal.distributed_tables())::oid[])
-$function$;
-
 -- All obstacles that both kinds of plan have.
 CREATE FUNCTION snowflake_migrate_internal.obstacles(
     keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false
@@ -263,8 +237,8 @@ BEGIN
     IF keys = '{}' THEN
         RETURN;
     END IF;
-    IF snowflake_internal.distributed_tables() <> '{}' THEN
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.distributed_obstacles(keys, keep_sequence) AS o;
+    IF EXISTS (SELECT FROM snowflake_internal.citus_tables() AS t) THEN
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.citus_obstacles(keys, keep_sequence) AS o;
     END IF;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.role_obstacles(keys) AS o WHERE NOT keep_sequence;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.hypertable_obstacles(keys) AS o WHERE NOT keep_sequence;

@@ -28,7 +28,8 @@ DECLARE
 BEGIN
     BEGIN
         found := CASE kind WHEN 'common' THEN ARRAY(SELECT o FROM snowflake_migrate_internal.obstacles(keys, NULL, keep_sequence) AS o)
-                           ELSE ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(keys, kind = 'online') AS o) END;
+                           ELSE ARRAY(SELECT o FROM snowflake_migrate_internal.plan_obstacles(
+                               snowflake_migrate_internal.keys_outside_citus(keys), kind = 'online') AS o) END;
         RETURN QUERY
             SELECT b.target, b.column_name, snowflake_migrate_internal.obstacle_lines(b.obstacles)
             FROM snowflake_migrate_internal.obstacles_by_key(keys, found) AS b;
