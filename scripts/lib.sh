@@ -298,7 +298,7 @@ record() {
 
 # The extensions that are made from one library, and their install scripts of this
 # version, which concatenate_sql writes.
-EXTENSIONS=(snowflake snowflake_migrate)
+EXTENSIONS=(snowflake snowflake_migrate snowflake_partitions)
 INSTALL_SCRIPTS=("${EXTENSIONS[@]/%/--$VERSION.sql}")
 INSTALL_SCRIPTS=("${INSTALL_SCRIPTS[@]/#/$TARGET/sql/}")
 CONTROL_FILES=("${EXTENSIONS[@]/%/.control}")
@@ -337,7 +337,7 @@ build_library() {
 is_built() {
     local built
     built=$(target_directory)/libsnowflake.built
-    [ -e "$built" ] && [ -e "${INSTALL_SCRIPTS[0]}" ] && [ -e "${INSTALL_SCRIPTS[1]}" ] && [ "$(cat "$built")" = "$(record "pg$(major_version "$1")" "$(server_identity "$1")")" ]
+    [ -e "$built" ] && [ -e "${INSTALL_SCRIPTS[0]}" ] && [ -e "${INSTALL_SCRIPTS[1]}" ] && [ -e "${INSTALL_SCRIPTS[2]}" ] && [ "$(cat "$built")" = "$(record "pg$(major_version "$1")" "$(server_identity "$1")")" ]
 }
 
 # install_scripts: the scripts that are installed: those of this version, and the
@@ -353,7 +353,7 @@ install_scripts() {
 copy_into() {
     local scripts
     mapfile -t scripts < <(install_scripts)
-    find "$("$1" --sharedir)/extension" \( -name 'snowflake--*.sql' -o -name 'snowflake_migrate--*.sql' \) -delete &&
+    find "$("$1" --sharedir)/extension" \( -name 'snowflake--*.sql' -o -name 'snowflake_migrate--*.sql' -o -name 'snowflake_partitions--*.sql' \) -delete &&
         install -m 755 "$(target_directory)/libsnowflake.so" "$("$1" --pkglibdir)/snowflake.so" &&
         install -m 644 "${CONTROL_FILES[@]}" "${scripts[@]}" "$("$1" --sharedir)/extension/"
 }

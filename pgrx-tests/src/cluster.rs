@@ -63,6 +63,15 @@ impl Cluster {
             .start_with_migrate()
     }
 
+    /// The same with all extensions.
+    pub fn with_partitions() -> Result<Self> {
+        let cluster = Self::with_migrate()?;
+        cluster
+            .connect()?
+            .batch_execute("CREATE EXTENSION snowflake_partitions")?;
+        Ok(cluster)
+    }
+
     /// The clock of a server that was built with
     /// [`movable_clock`](ClusterBuilder::movable_clock) or
     /// [`faketime`](ClusterBuilder::faketime).

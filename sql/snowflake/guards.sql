@@ -61,7 +61,7 @@ BEGIN
         JOIN pg_trigger AS t ON c.classid = 'pg_trigger'::regclass AND c.objid = t.oid
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = t.tgrelid AND d.deptype = 'e'
         JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
-        WHERE e.extname IN ('snowflake', 'snowflake_migrate') AND NOT c.in_extension
+        WHERE e.extname IN ('snowflake', 'snowflake_migrate', 'snowflake_partitions') AND NOT c.in_extension
           AND NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
         RETURN;
     END IF;
@@ -69,7 +69,8 @@ BEGIN
     FOR restore_table IN
         SELECT c.objid FROM pg_event_trigger_ddl_commands() AS c
         WHERE c.classid = 'pg_class'::regclass AND NOT c.in_extension
-          AND c.objid IN (to_regclass('snowflake_internal.restore'), to_regclass('snowflake_migrate_internal.restore'))
+          AND c.objid IN (to_regclass('snowflake_internal.restore'), to_regclass('snowflake_migrate_internal.restore'),
+                          to_regclass('snowflake_partitions_internal.restore'))
     LOOP
         IF EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = restore_table AND t.tgname = 'restore_row' AND t.tgenabled <> 'A') THEN
             EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER restore_row', restore_table);
@@ -80,7 +81,7 @@ $function$;
 
 CREATE EVENT TRIGGER snowflake_watch_ddl ON ddl_command_end WHEN TAG IN ('CREATE TRIGGER', 'ALTER TABLE')
     EXECUTE FUNCTION snowflake_internal.watch_ddl();
-COMMENT ON EVENT TRIGGER snowflake_watch_ddl IS 'Keeps the triggers of the tables of the extensions snowflake and snowflake_migrate';
+COMMENT ON EVENT TRIGGER snowflake_watch_ddl IS 'Keeps the triggers of the tables of the extensions snowflake, snowflake_migrate and snowflake_partitions';
 -- Also in the replica role, in which a superuser may restore a dump.
 ALTER EVENT TRIGGER snowflake_watch_ddl ENABLE ALWAYS;
 

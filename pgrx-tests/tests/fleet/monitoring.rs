@@ -193,8 +193,9 @@ fn expected(client: &mut Client) -> Result<BTreeMap<String, f64>> {
 /// Creates a partition for each day.
 fn partitions(table: &str, since: &str, until: &str) -> String {
     format!(
-        "DO $$ DECLARE s text; BEGIN
-             FOR s IN SELECT snowflake_partition_ddl('{table}', date_trunc('day', {since}, 'UTC'), {until}, '1 day', 'UTC') LOOP EXECUTE s; END LOOP;
+        "CREATE EXTENSION IF NOT EXISTS snowflake_partitions;
+         DO $$ DECLARE s text; BEGIN
+             FOR s IN SELECT snowflake_partitions.ddl('{table}', date_trunc('day', {since}, 'UTC'), {until}, '1 day', 'UTC') LOOP EXECUTE s; END LOOP;
          END $$"
     )
 }

@@ -54,7 +54,7 @@ fn names_in_the_reference(reference: &str, prefix: &str) -> BTreeSet<String> {
 #[test]
 fn the_reference_lists_the_objects_of_the_extension() -> Result<()> {
     let reference = document::read("docs/reference.md")?;
-    let cluster = Cluster::with_migrate()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     for (what, prefix, query) in [
         (
@@ -79,6 +79,16 @@ fn the_reference_lists_the_objects_of_the_extension() -> Result<()> {
              CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
              WHERE e.extname = 'snowflake_migrate' AND d.deptype = 'e' AND d.classid <> 'pg_type'::regclass
                AND i.schema = 'snowflake_migrate'",
+        ),
+        (
+            "objects of partitions",
+            "snowflake_partitions.",
+            "SELECT DISTINCT split_part(i.identity, '(', 1)
+             FROM pg_depend AS d
+             JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+             CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
+             WHERE e.extname = 'snowflake_partitions' AND d.deptype = 'e' AND d.classid <> 'pg_type'::regclass
+               AND i.schema = 'snowflake_partitions'",
         ),
         (
             "settings",

@@ -21,14 +21,12 @@ AS $function$
     SELECT CASE WHEN b.highest IS NULL THEN 'Before the migration, add partitions for new IDs'
                 ELSE format('Before the migration, add one up to the IDs of today: '
                             'CREATE TABLE %1$s PARTITION OF %2$s FOR VALUES FROM (%3$s) TO (%4$s); and those of the days to come: '
-                            'the statements are returned by %5$I.snowflake_partition_ddl(%6$L, %7$L, %8$L, ''1 day'')',
+                            'CREATE EXTENSION snowflake_partitions; SELECT snowflake_partitions.ddl(%5$L, %6$L, %7$L, ''1 day'')',
                             format('%I.%I', n.nspname, left(c.relname, 50) || '_before_' || to_char(b.today, 'YYYYMMDD')),
                             snowflake_migrate_internal.name_of(relation), b.highest,
-                            snowflake_internal.min_id(b.today), e.nspname, relation, b.today, b.today + interval '7 days') END
+                            snowflake_internal.min_id(b.today), relation, b.today, b.today + interval '7 days') END
     FROM pg_class AS c
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_proc AS f ON f.oid = snowflake_migrate_internal.nextval_function()
-    JOIN pg_namespace AS e ON e.oid = f.pronamespace
     CROSS JOIN LATERAL (
         -- Of a key of one column: FOR VALUES FROM ('0') TO ('10000').
         SELECT max(m.high::bigint) AS highest, date_trunc('day', now()) AS today

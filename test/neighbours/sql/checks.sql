@@ -25,4 +25,4 @@ SELECT * FROM snowflake_audit('passive');
 SELECT count(*) FROM snowflake_audit_tables() WHERE table_name = 'passive'::regclass;
 SELECT count(*) FROM snowflake_migrate.survey('public') WHERE table_name = 'passive'::regclass;
 CREATE TABLE parted (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
-SELECT count(*) FROM snowflake_partition_ddl('parted', now(), now(), '1 day');
+SELECT count(*) FROM snowflake_partitions.ddl('parted', now(), now(), '1 day');

@@ -171,7 +171,13 @@ fn dropped_by_cascade(server: &Server) -> Result<BTreeSet<String>> {
         .lines()
         .map(|line| line.trim_start_matches("DETAIL:  "))
         .filter_map(|line| line.strip_prefix("drop cascades to "))
-        .filter(|object| *object != "extension snowflake_migrate")
+        .filter(|object| {
+            ![
+                "extension snowflake_migrate",
+                "extension snowflake_partitions",
+            ]
+            .contains(object)
+        })
         .map(str::to_owned)
         .collect())
 }
@@ -286,7 +292,7 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
         );
     }
     // 2.
-    client_ref.batch_execute("DROP EXTENSION snowflake_migrate; DROP EXTENSION snowflake")?;
+    client_ref.batch_execute("DROP EXTENSION snowflake_migrate; DROP EXTENSION IF EXISTS snowflake_partitions; DROP EXTENSION snowflake")?;
 
     let left: Vec<String> = column(client_ref, LEFT)?;
     ensure!(left.is_empty(), "of the extension are left: {left:#?}");

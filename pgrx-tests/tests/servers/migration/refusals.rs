@@ -508,7 +508,7 @@ fn tables_are_migrated_with_the_extension_in_a_schema_of_its_own() -> Result<()>
 /// name there, for texts, which literals without a type would prefer.
 #[test]
 fn functions_of_the_same_name_in_the_extensions_schema_are_not_called() -> Result<()> {
-    let cluster = Cluster::with_migrate()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     for name in [
         "snowflake_min_id",
@@ -531,7 +531,7 @@ fn functions_of_the_same_name_in_the_extensions_schema_are_not_called() -> Resul
          CALL snowflake_migrate.run('t'); INSERT INTO t DEFAULT VALUES;
          SELECT * FROM snowflake_audit('t'); CALL snowflake_migrate.revert('t');
          CREATE TABLE p (id bigint) PARTITION BY RANGE (id);
-         SELECT * FROM snowflake_partition_ddl('p', '2026-01-01', '2026-02-01', '1 day');
+         SELECT * FROM snowflake_partitions.ddl('p', '2026-01-01', '2026-02-01', '1 day');
          SELECT snowflake_between(1, '2026-01-01', '2026-02-01')",
     )?;
     Ok(())

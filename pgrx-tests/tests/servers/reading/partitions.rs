@@ -1,13 +1,16 @@
-//! `snowflake_partition_ddl`: its output runs as it is, psql's `\gexec` runs
+//! `snowflake_partitions.ddl`: its output runs as it is, psql's `\gexec` runs
 //! it, and rows land where their time says, across changes of the clocks,
 //! whatever the table is called and whichever role owns it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use postgres::Client;
+use snowflake_tests::clock::Offset;
 use snowflake_tests::migration::{self};
 use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::expect_error;
 use snowflake_tests::{Cluster, Server};
 
 use crate::support::{column, refused, run};
@@ -18,7 +21,7 @@ const TABLE: &str = "CREATE TABLE t (id bigint) PARTITION BY RANGE (id)";
 fn statements(client: &mut Client, arguments: &str) -> Result<Vec<String>> {
     column(
         client,
-        &format!("SELECT snowflake_partition_ddl({arguments})"),
+        &format!("SELECT snowflake_partitions.ddl({arguments})"),
     )
 }
 
@@ -109,7 +112,7 @@ impl Range {
         } = self;
         let ddl = format!(
             "SET TimeZone = '{zone}';
-             SELECT snowflake_partition_ddl('{table}', '{since}', '{until}', '{step}') \\gexec\n"
+             SELECT snowflake_partitions.ddl('{table}', '{since}', '{until}', '{step}') \\gexec\n"
         );
         let script = format!(
             "CREATE TABLE {table} (id bigint PRIMARY KEY, note text) PARTITION BY RANGE (id);\n{ddl}"
@@ -190,7 +193,7 @@ impl Range {
 
 #[test]
 fn rows_land_where_their_time_says_across_clock_changes() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let mut rows = 0;
     for range in RANGES {
@@ -245,7 +248,7 @@ const NAMES: &[(&str, &[&str])] = &[
 
 #[test]
 fn statements_name_each_partition_by_its_time() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -278,7 +281,7 @@ fn statements_name_each_partition_by_its_time() -> Result<()> {
 /// As for a job that runs every day.
 #[test]
 fn only_missing_partitions_are_written() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -314,7 +317,7 @@ const STEPS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn steps_of_each_kind_ascend_without_gaps_in_every_time_zone() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     client.batch_execute(TABLE)?;
     let mut written = 0;
@@ -332,7 +335,7 @@ fn steps_of_each_kind_ascend_without_gaps_in_every_time_zone() -> Result<()> {
                     "WITH s AS (
                          SELECT b.bounds[1] AS name, b.bounds[2]::bigint AS low, b.bounds[3]::bigint AS high,
                                 lag(b.bounds[3]::bigint) OVER (ORDER BY n) AS before
-                         FROM snowflake_partition_ddl('t', '{since}', '{until}', '{step}')
+                         FROM snowflake_partitions.ddl('t', '{since}', '{until}', '{step}')
                               WITH ORDINALITY AS d(statement, n),
                               LATERAL regexp_match(statement, 'TABLE (\\S+) .* FROM \\(''(\\d+)''\\) TO \\(''(\\d+)''\\)$') AS b(bounds)
                      )
@@ -364,7 +367,7 @@ fn steps_of_each_kind_ascend_without_gaps_in_every_time_zone() -> Result<()> {
 /// What a zone's calendar makes does not depend on where its name is given.
 #[test]
 fn a_time_zone_that_is_passed_counts_as_that_of_the_session() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -479,7 +482,7 @@ impl Outcomes {
             self.rows += fill_up(client)?;
         } else {
             client.batch_execute("ROLLBACK TO asked")?;
-            let call = format!("SELECT snowflake_partition_ddl({range})");
+            let call = format!("SELECT snowflake_partitions.ddl({range})");
             let error = refused(client, &call, "42P17")?;
             assert!(error.message.contains("Z would "), "{case}: {error}");
             assert!(!error.hint.is_empty(), "{case}: {error}");
@@ -501,7 +504,7 @@ impl Outcomes {
 /// clock changes.
 #[test]
 fn partitions_of_two_time_zones_leave_no_gap_without_an_error() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -601,7 +604,7 @@ const REFUSED: &[(&str, &str, [&str; 3])] = &[
 
 #[test]
 fn partitions_continue_where_the_existing_ones_end_or_the_error_says_why_not() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -649,7 +652,7 @@ fn partitions_continue_where_the_existing_ones_end_or_the_error_says_why_not() -
 /// have no end.
 #[test]
 fn partitions_by_hand_are_continued_or_named() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -706,7 +709,7 @@ fn partitions_by_hand_are_continued_or_named() -> Result<()> {
 
 #[test]
 fn partitions_of_tables_with_any_name() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let long = "l".repeat(63);
@@ -756,14 +759,14 @@ fn partitions_of_tables_with_any_name() -> Result<()> {
 /// A character is two bytes of another encoding there.
 #[test]
 fn partitions_of_a_name_in_another_encoding() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     cluster.connect()?.batch_execute(
         "CREATE DATABASE japanese TEMPLATE template0 ENCODING 'EUC_JP' LC_COLLATE 'C' LC_CTYPE 'C'",
     )?;
     let mut japanese = cluster.connect_to("japanese")?;
     let table = "注文".repeat(15);
     japanese.batch_execute(&format!(
-        "CREATE EXTENSION snowflake; CREATE TABLE {table} (id bigint) PARTITION BY RANGE (id)"
+        "CREATE EXTENSION snowflake_partitions CASCADE; CREATE TABLE {table} (id bigint) PARTITION BY RANGE (id)"
     ))?;
     let days = statements(
         &mut japanese,
@@ -776,7 +779,7 @@ fn partitions_of_a_name_in_another_encoding() -> Result<()> {
 
 #[test]
 fn an_ordinary_owner_partitions_a_table() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE ROLE owner LOGIN; CREATE SCHEMA shop AUTHORIZATION owner;
@@ -786,7 +789,7 @@ fn an_ordinary_owner_partitions_a_table() -> Result<()> {
         &cluster,
         "owner",
         "CREATE TABLE shop.orders (id bigint PRIMARY KEY, note text) PARTITION BY RANGE (id);
-         SELECT snowflake_partition_ddl('shop.orders', '2026-05-01', '2026-05-08', '1 day') \\gexec
+         SELECT snowflake_partitions.ddl('shop.orders', '2026-05-01', '2026-05-08', '1 day') \\gexec
          INSERT INTO shop.orders SELECT snowflake_compose(at, 1, 0, 0), 'n'
          FROM generate_series(timestamptz '2026-05-01', '2026-05-07 23:00', '1 hour') AS at;
          SELECT 'rows: ' || count(*) FROM shop.orders;\n",
@@ -840,7 +843,7 @@ const WEEK: &str = "'public.t', '2026-05-01', '2026-05-08', '1 day'";
 
 #[test]
 fn a_search_path_with_traps_changes_nothing() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -859,7 +862,7 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
     client.batch_execute("ROLLBACK")?;
     let found: Vec<String> = column(
         client,
-        &format!("SELECT d::pg_catalog.text FROM public.snowflake_partition_ddl({WEEK}) AS d"),
+        &format!("SELECT d::pg_catalog.text FROM snowflake_partitions.ddl({WEEK}) AS d"),
     )?;
     assert_eq!(found, expected);
     run(client, &found)?;
@@ -876,11 +879,11 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
     client.batch_execute("CREATE DATABASE apart")?;
     let mut apart = cluster.connect_to("apart")?;
     apart
-        .batch_execute("CREATE SCHEMA \"Ids Of\"; CREATE EXTENSION snowflake SCHEMA \"Ids Of\"")?;
+        .batch_execute("CREATE SCHEMA \"Ids Of\"; CREATE EXTENSION snowflake SCHEMA \"Ids Of\"; CREATE EXTENSION snowflake_partitions")?;
     apart.batch_execute(TABLE)?;
     let found: Vec<String> = column(
         &mut apart,
-        &format!("SELECT \"Ids Of\".snowflake_partition_ddl({WEEK})"),
+        &format!("SELECT snowflake_partitions.ddl({WEEK})"),
     )?;
     assert_eq!(found, expected);
     println!(
@@ -893,12 +896,12 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
 const JANUARY: &str = "'2026-01-01', '2026-02-01', '1 day'";
 
 fn call(table: &str, range: &str) -> String {
-    format!("SELECT snowflake_partition_ddl({table}, {range})")
+    format!("SELECT snowflake_partitions.ddl({table}, {range})")
 }
 
 #[test]
 fn tables_without_ranges_of_bigints_are_refused() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -952,7 +955,7 @@ fn tables_without_ranges_of_bigints_are_refused() -> Result<()> {
 
 #[test]
 fn ranges_and_steps_without_sense_are_refused() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -986,5 +989,44 @@ fn ranges_and_steps_without_sense_are_refused() -> Result<()> {
             "{table}, {range}"
         );
     }
+    Ok(())
+}
+
+/// A clock that has jumped ahead drops no partition. A golden file has the machine's clock.
+#[test]
+fn a_clock_that_has_jumped_ahead_drops_nothing() -> Result<()> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .faketime()
+        .start_with_extension()?;
+    let client = &mut cluster.connect()?;
+    client.batch_execute(
+        "CREATE EXTENSION snowflake_partitions;
+         CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
+         SELECT snowflake_partitions.configure('events', '1 day', 'UTC', ahead => '3 days', keep => '30 days')",
+    )?;
+    client.batch_execute("CALL snowflake_partitions.maintain('events')")?;
+    client.batch_execute("INSERT INTO events SELECT FROM generate_series(1, 1000)")?;
+    let count = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass";
+    let before = number(client, count)?;
+    cluster
+        .clock()
+        .step(Offset::forward(Duration::from_secs(400 * 86_400)))?;
+    let client = &mut cluster.connect()?;
+    let refused = refused(
+        client,
+        "CALL snowflake_partitions.maintain('events')",
+        "55000",
+    )?;
+    assert!(refused.detail.contains("58000"), "{refused}");
+    expect_error(client, "SELECT snowflake_partitions.statements('events')")?;
+    assert_eq!(number(client, "SELECT count(*) FROM events")?, 1_000);
+    assert!(number(client, count)? >= before);
+    // The clock is right again, and then a year is really over.
+    cluster.clock().set_offset(Offset::NONE)?;
+    let client = &mut cluster.connect()?;
+    client.batch_execute("CALL snowflake_partitions.maintain('events')")?;
+    assert_eq!(number(client, "SELECT count(*) FROM events")?, 1_000);
+    println!("partitions: a clock 400 days ahead: refused, 1,000 rows kept");
     Ok(())
 }

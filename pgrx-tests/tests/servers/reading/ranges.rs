@@ -417,14 +417,14 @@ const WITHIN: &str = "'2026-05-10 06:00', '2026-05-12 18:00'";
 
 #[test]
 fn partitions_are_pruned() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_partitions()?;
     let client = &mut cluster.connect()?;
     client.batch_execute(
         "CREATE TABLE parted (id bigint PRIMARY KEY, note text) PARTITION BY RANGE (id);
          DO $$
          DECLARE statement text;
          BEGIN
-             FOR statement IN SELECT snowflake_partition_ddl('parted', '2026-05-01', '2026-05-31', '1 day')
+             FOR statement IN SELECT snowflake_partitions.ddl('parted', '2026-05-01', '2026-05-31', '1 day')
              LOOP
                  EXECUTE statement;
              END LOOP;

@@ -57,7 +57,7 @@ const TABLES: &str = "
     CREATE VIEW safe.dated AS SELECT t.*, #.snowflake_timestamp(t.id) AS created_at FROM safe.t AS t;
     CREATE VIEW safe.audited AS SELECT a.finding, a.ids FROM #.snowflake_audit('safe.t') AS a;
     CREATE TABLE safe.p (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
-    CREATE VIEW safe.parts AS SELECT count(*) FROM #.snowflake_partition_ddl('safe.p'::regclass, timestamptz '2025-01-01', timestamptz '2025-02-01', interval '1 day') AS d;
+    CREATE VIEW safe.parts AS SELECT count(*) FROM snowflake_partitions.ddl('safe.p'::regclass, timestamptz '2025-01-01', timestamptz '2025-02-01', interval '1 day') AS d;
     CREATE VIEW safe.first AS SELECT #.snowflake_id_boundary('safe.m') AS id;
     CREATE VIEW safe.status AS SELECT s.layout, s.node_id, s.database_layout FROM #.snowflake_status AS s;";
 
@@ -211,7 +211,7 @@ pub(super) fn begin(cluster: &Cluster, schema: &str, creator: &str) -> Result<(S
     admin.run(&format!("CREATE SCHEMA {schema} AUTHORIZATION {creator}"))?;
     let mut mallory = Session::connect(cluster, "mallory", DATABASE)?;
     mallory.run(&format!(
-        "SET statement_timeout = '60s'; CREATE EXTENSION snowflake SCHEMA {schema}; CREATE EXTENSION snowflake_migrate; CREATE SCHEMA later"
+        "SET statement_timeout = '60s'; CREATE EXTENSION snowflake SCHEMA {schema}; CREATE EXTENSION snowflake_migrate; CREATE EXTENSION snowflake_partitions; CREATE SCHEMA later"
     ))?;
     run(&mut admin.client, [TABLES.replace('#', schema)])?;
     let owner = value(

@@ -314,7 +314,7 @@ const CALLS: &[&str] = &[
     "SELECT snowflake_between(1000000000000000000, pg_catalog.now(), pg_catalog.now())",
     "SELECT snowflake_between(1000000000000000000, pg_catalog.now(), pg_catalog.now(), 'default'::pg_catalog.text)",
     "SELECT snowflake_min_id(pg_catalog.now())",
-    "SELECT * FROM snowflake_partition_ddl('app.part'::pg_catalog.regclass, '2026-01-01'::timestamp with time zone, '2026-02-01'::timestamp with time zone, '1 day'::interval)",
+    "SELECT * FROM snowflake_partitions.ddl('app.part'::pg_catalog.regclass, '2026-01-01'::timestamp with time zone, '2026-02-01'::timestamp with time zone, '1 day'::interval)",
     "CALL snowflake_migrate.run('app.t'::pg_catalog.regclass)",
     "INSERT INTO app.t DEFAULT VALUES",
     "SELECT * FROM snowflake_audit('app.t'::pg_catalog.regclass)",
@@ -323,6 +323,7 @@ const CALLS: &[&str] = &[
     "CALL snowflake_migrate.revert('app.online'::pg_catalog.regclass)",
     "SELECT snowflake_stat_reset()",
     "DROP EXTENSION snowflake_migrate",
+    "DROP EXTENSION snowflake_partitions",
     "DROP EXTENSION snowflake",
 ];
 
@@ -330,11 +331,11 @@ const CALLS: &[&str] = &[
 fn objects_planted_before_create_extension_are_not_used() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
+    client.batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate; CREATE EXTENSION snowflake_partitions")?;
     let mut owner = plant(&cluster, &mut client)?;
     let mut attacks = Attacks::on(&cluster)?;
     owner.batch_execute(
-        "RESET search_path; CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate",
+        "RESET search_path; CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate; CREATE EXTENSION snowflake_partitions",
     )?;
     attacks.check("CREATE EXTENSION")?;
 
@@ -382,6 +383,7 @@ fn schemas_of_the_extensions_names_are_not_taken() -> Result<()> {
         "CREATE EXTENSION snowflake",
         "CREATE EXTENSION snowflake_migrate",
     ];
+    const CREATE_PARTITIONS: [&str; 2] = [CREATE[0], "CREATE EXTENSION snowflake_partitions"];
     let cluster = server()?;
     let mut attacks = Attacks::on(&cluster)?;
     cluster
@@ -396,6 +398,8 @@ fn schemas_of_the_extensions_names_are_not_taken() -> Result<()> {
         ("snowflake_internal", &CREATE[..1]),
         ("snowflake_migrate", &CREATE[..]),
         ("snowflake_migrate_internal", &CREATE[..]),
+        ("snowflake_partitions", &CREATE_PARTITIONS[..]),
+        ("snowflake_partitions_internal", &CREATE_PARTITIONS[..]),
     ] {
         for content in [
             "",
@@ -435,10 +439,10 @@ const DEFINER: &[(&str, &str)] = &[];
 
 #[test]
 fn routines_run_with_the_callers_rights() -> Result<()> {
-    let cluster = Cluster::with_migrate()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     let member = "JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-        AND d.refclassid = 'pg_extension'::regclass JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname IN ('snowflake', 'snowflake_migrate')
+        AND d.refclassid = 'pg_extension'::regclass JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname IN ('snowflake', 'snowflake_migrate', 'snowflake_partitions')
         JOIN pg_language AS l ON l.oid = p.prolang";
     let mut list = |condition: &str| -> Result<Vec<String>> {
         let query = format!(
@@ -450,7 +454,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     let definer = list("p.prosecdef")?;
     let allowed: Vec<&str> = DEFINER.iter().map(|(routine, _)| *routine).collect();
     assert_eq!(definer, allowed, "SECURITY DEFINER routines");
-    // Those of the backfill commit, and the others pass the caller's search path on.
+    // Those of the backfill and of the maintenance commit, and the others pass the caller's search path on.
     // So they must have no SET clause, and their texts qualify everything.
     let without_path = list(
         "l.lanname IN ('sql', 'plpgsql') AND p.prosqlbody IS NULL
@@ -468,6 +472,8 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
             "snowflake_migrate.revert(regclass,name)",
             "snowflake_migrate.run(regclass,name,regclass[],name[],boolean)",
             "snowflake_migrate.script(regclass,name,regclass[],name[])",
+            "snowflake_partitions.maintain(regclass,integer)",
+            "snowflake_partitions_internal.maintain(regclass,timestamp with time zone,integer,double precision)",
         ],
         "routines without a search path of their own"
     );
@@ -502,7 +508,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     let strange: Vec<String> = column(&mut client, STRANGE)?;
     assert!(strange.is_empty(), "{strange:#?}");
     println!(
-        "rights: {all} routines, {} of them with their owner's rights, 9 without a search path of their own, 2 of the install scripts run a text",
+        "rights: {all} routines, {} of them with their owner's rights, 11 without a search path of their own, 2 of the install scripts run a text",
         definer.len()
     );
     Ok(())

@@ -454,7 +454,9 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
         .without_preload()
         .start_with_extension()?;
     let mut client = cluster.connect()?;
-    client.batch_execute("CREATE TABLE p (id bigint) PARTITION BY RANGE (id)")?;
+    client.batch_execute(
+        "CREATE EXTENSION snowflake_partitions; CREATE TABLE p (id bigint) PARTITION BY RANGE (id)",
+    )?;
     for (written, layout) in [
         (None, "default"),
         (Some("twitter"), "twitter"),
@@ -476,7 +478,7 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
         }
         let client = &mut cluster.connect()?;
         let partitions = "SELECT string_agg(statement, '; ')
-             FROM snowflake_partition_ddl('p', '2027-01-01', '2028-01-01', '1 year') AS statement";
+             FROM snowflake_partitions.ddl('p', '2027-01-01', '2028-01-01', '1 year') AS statement";
         let expected = format!(
             "SELECT format('CREATE TABLE public.p_p2027 PARTITION OF public.p FOR VALUES FROM (%L) TO (%L)',
                            snowflake_min_id('2027-01-01', '{layout}'), snowflake_min_id('2028-01-01', '{layout}'))"

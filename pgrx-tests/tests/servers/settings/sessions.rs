@@ -30,7 +30,7 @@ const CALLS: [&str; 11] = [
     "SELECT * FROM snowflake_migrate.unlinked('own.orders')",
     "SELECT * FROM snowflake_migrate.audit()",
     "SELECT * FROM public.snowflake_audit_tables()",
-    "SELECT * FROM public.snowflake_partition_ddl('own.parts', '2026-03-01 00:00+00', '2026-03-04 00:00+00', '1 day', 'UTC')",
+    "SELECT * FROM snowflake_partitions.ddl('own.parts', '2026-03-01 00:00+00', '2026-03-04 00:00+00', '1 day', 'UTC')",
     "SELECT layout, nodes, ids_per_second FROM public.snowflake_layouts_for(4)",
     "SELECT public.snowflake_id_boundary('own.parts')",
 ];
@@ -113,7 +113,7 @@ fn migrated(client: &mut Client, statements: &str, before_look: &str) -> Result<
 /// in a session with the defaults where times are in them.
 #[test]
 fn answers_do_not_depend_on_the_sessions_settings() -> Result<()> {
-    let cluster = Cluster::with_migrate()?;
+    let cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     client.batch_execute(TABLES)?;
     let mut expected = Vec::new();

@@ -4,7 +4,7 @@
 --
 -- Without a zone the session's setting applies: AT TIME ZONE reads the setting
 -- 'CET' as an abbreviation, that is a fixed offset.
-CREATE FUNCTION snowflake_internal.partition_boundary(
+CREATE FUNCTION snowflake_partitions_internal.partition_boundary(
     since timestamp with time zone,
     step interval,
     count integer,

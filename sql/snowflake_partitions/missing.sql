@@ -5,63 +5,17 @@
 -- end. That requires the end to be a multiple of the step in the time zone:
 -- otherwise the existing partitions are those of another zone or step, and
 -- the function raises an error instead of a gap.
-
--- Fails if the DEFAULT partition has rows of new partitions, with whose rows PostgreSQL
--- creates none. Who may not read it is told by PostgreSQL.
-CREATE FUNCTION snowflake_internal.refuse_default_rows(parent regclass, first_id bigint, end_id bigint)
-RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    rest record;
-    condition text;
-    held text[];
-BEGIN
-    SELECT c.oid::regclass AS relation, format('%I.%I', n.nspname, c.relname) AS name, format('%I.%I', m.nspname, o.relname) AS parent, a.attname
-    INTO rest
-    FROM pg_partitioned_table AS p
-    JOIN pg_class AS o ON o.oid = p.partrelid
-    JOIN pg_namespace AS m ON m.oid = o.relnamespace
-    JOIN pg_class AS c ON c.oid = p.partdefid
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_attribute AS a ON a.attrelid = o.oid AND a.attnum = p.partattrs[0]
-    WHERE p.partrelid = refuse_default_rows.parent;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    condition := format('%1$I >= %2$s AND %1$I < %3$s', rest.attname, first_id, end_id);
-    BEGIN
-        held := snowflake_internal.read(rest.relation, format('SELECT pg_catalog.count(*), pg_catalog.min(%1$I), pg_catalog.max(%1$I) FROM %2$s WHERE %3$s',
-                                                              rest.attname, rest.name, condition));
-    EXCEPTION WHEN insufficient_privilege THEN
-        RETURN;
-    END;
-    IF held[1] <> '0' THEN
-        PERFORM snowflake_internal.refuse('23514', format('the DEFAULT partition %s already has rows of these partitions', rest.name),
-            detail => format('It has %s, with IDs from %s to %s.', CASE held[1] WHEN '1' THEN '1 row' ELSE held[1] || ' rows' END,
-                             snowflake_internal.time_of(held[2]::bigint), snowflake_internal.time_of(held[3]::bigint)),
-            hint => format('In one transaction: ALTER TABLE %1$s DETACH PARTITION %2$s; the statements of this function; '
-                           'WITH moved AS (DELETE FROM %2$s WHERE %3$s RETURNING *) INSERT INTO %1$s SELECT * FROM moved; '
-                           'ALTER TABLE %1$s ATTACH PARTITION %2$s DEFAULT.', rest.parent, rest.name, condition));
-    END IF;
-END
-$function$;
-
-CREATE FUNCTION snowflake_partition_ddl(
+CREATE FUNCTION snowflake_partitions_internal.missing(
     parent regclass,
     since timestamp with time zone,
     until timestamp with time zone,
     step interval,
-    time_zone text DEFAULT NULL
-) RETURNS SETOF text LANGUAGE plpgsql STABLE
+    time_zone text
+) RETURNS SETOF snowflake_partitions_internal.range LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    parent_schema name;
     parent_name name;
-    kind "char";
-    key text;
-    key_type oid;
     step_months integer;
     step_days integer;
     step_time interval;
@@ -83,8 +37,6 @@ DECLARE
     ends_id bigint;
     is_stalled boolean := false;
     is_written boolean := false;
-    -- Of the first partition that is written.
-    first_id bigint;
     -- The existing partition at whose end the steps continue.
     resumed integer;
     is_exact boolean;
@@ -122,33 +74,14 @@ BEGIN
             hint => 'Use a positive interval, for example ''1 day'' or ''1 month''.');
     END IF;
 
-    SELECT n.nspname, c.relname, c.relkind INTO parent_schema, parent_name, kind
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.oid = parent;
-    IF NOT FOUND THEN
-        PERFORM snowflake_internal.refuse('42P01', format('relation with OID %s does not exist', parent::oid));
-    END IF;
-    SELECT pg_get_partkeydef(p.partrelid), a.atttypid INTO key, key_type
-    FROM pg_partitioned_table AS p
-    LEFT JOIN pg_attribute AS a
-        ON p.partstrat = 'r' AND p.partnatts = 1
-       AND a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] AND a.attnum > 0
-    WHERE p.partrelid = parent;
-    IF kind <> 'p' THEN
-        PERFORM snowflake_internal.refuse('42809', format('"%s" is not a partitioned table', parent_name),
-            hint => 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.');
-    ELSIF key_type IS DISTINCT FROM 'bigint'::regtype THEN
-        PERFORM snowflake_internal.refuse('42809', format('"%s" is not partitioned by ranges of a bigint column', parent_name),
-            detail => format('Its partition key is %s.', key),
-            hint => 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.');
-    END IF;
+    parent_name := (snowflake_partitions_internal.key_of(parent)).table_name;
 
     -- This rejects an unknown time zone.
     local_anchor := since AT TIME ZONE time_zone;
     -- The second step is compared too, because a time zone can skip a day
     -- (Pacific/Apia did in 2011).
-    IF snowflake_internal.partition_boundary(since, step, 1, time_zone) <= since
-       AND snowflake_internal.partition_boundary(since, step, 2, time_zone) <= since
+    IF snowflake_partitions_internal.partition_boundary(since, step, 1, time_zone) <= since
+       AND snowflake_partitions_internal.partition_boundary(since, step, 2, time_zone) <= since
     THEN
         PERFORM snowflake_internal.refuse('22023', format('an interval of %s does not advance from %s', step, since),
             hint => 'Use a positive interval, for example ''1 day'' or ''1 month''.');
@@ -160,20 +93,10 @@ BEGIN
         RETURN;
     END IF;
 
-    -- Expressions are FOR VALUES FROM ('1') TO ('2'), with MINVALUE or MAXVALUE instead
-    -- of a number, and DEFAULT.
     SELECT array_agg(e.low ORDER BY e.low), array_agg(e.high ORDER BY e.low), array_agg(e.relation ORDER BY e.low)
     INTO lows, highs, relations
-    FROM (
-        SELECT w.relation,
-               CASE w.words[4] WHEN 'MINVALUE' THEN '-9223372036854775808'::bigint ELSE w.words[4]::bigint END AS low,
-               CASE w.words[6] WHEN 'MAXVALUE' THEN highest_id ELSE w.words[6]::bigint END AS high
-        FROM (
-            SELECT c.oid AS relation,
-                   string_to_array(translate(pg_get_expr(c.relpartbound, c.oid), '()''', ''), ' ') AS words
-            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-            WHERE i.inhparent = parent) AS w
-        WHERE w.words[1] = 'FOR') AS e
+    FROM (SELECT p.relation::oid AS relation, coalesce(p.low, -9223372036854775808) AS low, coalesce(p.high, highest_id) AS high
+          FROM snowflake_partitions_internal.existing(parent) AS p WHERE NOT p.is_default) AS e
     -- No ID is negative.
     WHERE e.high > 0;
     total := coalesce(cardinality(lows), 0);
@@ -208,14 +131,15 @@ BEGIN
                 -- Weeks may begin on Sunday and years in July, if the last partition is one of these.
                 is_one_step := false;
                 IF is_exact AND lows[resumed] >= 0 THEN
-                    is_one_step := snowflake_internal.partition_boundary(
+                    is_one_step := snowflake_partitions_internal.partition_boundary(
                         snowflake_internal.time_of(lows[resumed]), step, 1, time_zone) = anchor;
                 END IF;
                 IF NOT is_exact THEN
                     is_multiple := false;
                 ELSIF step_months > 0 AND step_days = 0 AND step_time = interval '0' THEN
                     is_multiple := is_midnight AND extract(day FROM local_anchor) = 1
-                        AND (is_one_step OR (12 * extract(year FROM local_anchor) + extract(month FROM local_anchor) - 1) % step_months = 0);
+                        AND (is_one_step
+                             OR (12 * extract(year FROM local_anchor) + extract(month FROM local_anchor) - 1) % step_months = 0);
                 ELSIF step_months = 0 AND step_days > 0 AND step_time = interval '0' THEN
                     -- That day was a Monday.
                     is_multiple := is_midnight
@@ -262,7 +186,7 @@ BEGIN
 
         number := number + 1;
         -- Not begins + step: after 28 February, later partitions would not return to the 31st.
-        ends := snowflake_internal.partition_boundary(anchor, step, number, time_zone);
+        ends := snowflake_partitions_internal.partition_boundary(anchor, step, number, time_zone);
         IF ends < begins OR ends = begins AND is_stalled THEN
             PERFORM snowflake_internal.refuse('22023', format('an interval of %s does not advance from %s', step, begins),
                 hint => 'Use a positive interval, for example ''1 day'' or ''1 month''.');
@@ -296,10 +220,8 @@ BEGIN
                 WHILE octet_length(stem || label) > 63 LOOP
                     stem := left(stem, -1);
                 END LOOP;
-                RETURN NEXT format('CREATE TABLE %I.%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)',
-                                   parent_schema, stem || label, parent, begins_id, ends_id);
+                RETURN NEXT ROW(stem || label, begins_id, ends_id)::snowflake_partitions_internal.range;
                 is_written := true;
-                first_id := coalesce(first_id, begins_id);
             ELSIF lows[neighbour] > begins_id THEN
                 problem := 'overlap';
                 blocking := neighbour;
@@ -328,14 +250,13 @@ BEGIN
         IF neighbour <= total AND lows[neighbour] > begins_id THEN
             blocking := neighbour;
             IF snowflake_internal.time_of(lows[blocking])
-               < snowflake_internal.partition_boundary(anchor, step, number + 1, time_zone)
+               < snowflake_partitions_internal.partition_boundary(anchor, step, number + 1, time_zone)
             THEN
                 problem := 'gap before';
             END IF;
         END IF;
     END IF;
     IF problem IS NULL THEN
-        PERFORM snowflake_internal.refuse_default_rows(parent, first_id, begins_id) WHERE is_written;
         RETURN;
     END IF;
 
@@ -405,5 +326,3 @@ BEGIN
         hint => advice);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_partition_ddl(parent regclass, since timestamp with time zone, until timestamp with time zone, step interval, time_zone text) IS
-    E'Returns CREATE TABLE statements for the partitions missing between since and until, one for each step in the time zone; for \\gexec';

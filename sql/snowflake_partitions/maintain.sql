@@ -1,0 +1,370 @@
+-- What one call does. Each action is a transaction of its own, which locks the parent for a
+-- moment: who waits for ACCESS EXCLUSIVE holds up all that wait behind it. So each waits for a
+-- short time, and is repeated later. What was decided before is looked at again under the lock:
+-- settings may have changed, and another call may have done it.
+
+-- The tables that a call maintains. The caller must have the privileges of the owner of a
+-- table that is named; otherwise tables without these are left out. A table that refers to
+-- others precedes them, because their rows can only be dropped after its own. A table with
+-- which the last call has not come to an end is the last.
+CREATE FUNCTION snowflake_partitions_internal.targets(parent regclass)
+RETURNS regclass[] LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF parent IS NOT NULL THEN
+        PERFORM snowflake_partitions_internal.require_settings(parent);
+        RETURN ARRAY[parent];
+    END IF;
+    RETURN ARRAY(
+        WITH RECURSIVE above (oid, referenced) AS (
+            SELECT k.conrelid, k.confrelid FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conparentid = 0
+          UNION
+            SELECT a.oid, k.confrelid FROM above AS a JOIN pg_constraint AS k ON k.conrelid = a.referenced
+            WHERE k.contype = 'f' AND k.conparentid = 0
+        )
+        SELECT s.parent
+        FROM snowflake_partitions_internal.settings AS s
+        JOIN pg_class AS c ON c.oid = s.parent AND c.relkind = 'p' AND c.relpersistence <> 't'
+        WHERE pg_has_role(c.relowner, 'USAGE')
+        ORDER BY s.started_at IS NOT NULL AND (s.ended_at IS NULL OR s.ended_at < s.started_at),
+                 (SELECT count(*) FROM above AS a WHERE a.oid = s.parent) DESC, s.parent);
+END
+$function$;
+
+CREATE FUNCTION snowflake_partitions_internal.require_settings(parent regclass)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    key CONSTANT snowflake_partitions_internal.key := snowflake_partitions_internal.key_of(parent);
+BEGIN
+    IF NOT pg_has_role(key.owner, 'USAGE') THEN
+        PERFORM snowflake_internal.refuse('42501', format('must be owner of table %s', key.table_name));
+    ELSIF NOT EXISTS (SELECT FROM snowflake_partitions_internal.settings AS s WHERE s.parent = require_settings.parent) THEN
+        PERFORM snowflake_internal.refuse('55000', format('"%s" has no settings for partitions', key.table_name),
+            hint => format('Run SELECT snowflake_partitions.configure(%L, ''1 day'', ''Europe/Berlin''), with its step and time zone.',
+                           parent));
+    END IF;
+END
+$function$;
+
+-- Creates a partition; false if it exists. Rows of its range in the DEFAULT partition move into it.
+CREATE FUNCTION snowflake_partitions_internal.create_one(parent regclass, range snowflake_partitions_internal.range)
+RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    is_there boolean;
+    rest regclass;
+    statement text;
+BEGIN
+    PERFORM snowflake_internal.lock_table(parent, 'ACCESS EXCLUSIVE');
+    SELECT bool_or(p.low = range.low AND p.high = range.high), max(p.relation::oid) FILTER (WHERE p.is_default) INTO is_there, rest
+    FROM snowflake_partitions_internal.existing(parent) AS p;
+    IF is_there THEN
+        RETURN false;
+    END IF;
+    IF rest IS NOT NULL AND (SELECT c.relkind IN ('r', 'p') FROM pg_class AS c WHERE c.oid = rest) THEN
+        PERFORM snowflake_internal.lock_table(rest, 'ACCESS EXCLUSIVE');
+        IF snowflake_partitions_internal.has_rows(parent, rest, range) THEN
+            PERFORM snowflake_partitions_internal.require_movable(parent, rest, range);
+            FOREACH statement IN ARRAY snowflake_partitions_internal.move_statements(parent, rest, range) LOOP
+                PERFORM snowflake_internal.run(parent, statement);
+            END LOOP;
+            RETURN true;
+        END IF;
+    END IF;
+    PERFORM snowflake_internal.run(parent, snowflake_partitions_internal.creation(parent, range));
+    RETURN true;
+END
+$function$;
+
+-- Detaches and drops a partition; false if it is no longer due. DETACH fails if rows refer to it.
+CREATE FUNCTION snowflake_partitions_internal.drop_one(parent regclass, relation regclass, at timestamp with time zone)
+RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    PERFORM snowflake_internal.lock_table(parent, 'ACCESS EXCLUSIVE');
+    IF NOT EXISTS (SELECT FROM snowflake_partitions_internal.existing(parent) AS p WHERE p.relation = drop_one.relation) THEN
+        RETURN false;
+    END IF;
+    PERFORM snowflake_internal.lock_table(relation, 'ACCESS EXCLUSIVE');
+    IF EXISTS (SELECT FROM snowflake_partitions_internal.assessed(parent, at, false) AS p
+               WHERE p.relation = drop_one.relation AND p.is_due AND p.kept_because IS NULL)
+    THEN
+        PERFORM snowflake_internal.run(parent, format('ALTER TABLE %s DETACH PARTITION %s', snowflake_partitions_internal.name_of(parent),
+                                                      snowflake_partitions_internal.name_of(relation)));
+        PERFORM snowflake_internal.run(relation, format('DROP TABLE %s', snowflake_partitions_internal.name_of(relation)));
+        RETURN true;
+    END IF;
+    RETURN false;
+END
+$function$;
+
+-- Limits the wait for a lock, unless the caller has set lock_timeout.
+CREATE FUNCTION snowflake_partitions_internal.limit_locks()
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF current_setting('lock_timeout') = '0' THEN
+        SET LOCAL lock_timeout = '500ms';
+    END IF;
+END
+$function$;
+
+-- One action: creates a partition, or drops one. 'nothing' if another call has, 'locked' if a lock was not free in time, 'failed'
+-- after an error: it is a warning, because the other tables do not depend on this one.
+CREATE FUNCTION snowflake_partitions_internal.attempt(
+    parent regclass, range snowflake_partitions_internal.range, relation regclass, at timestamp with time zone
+) RETURNS text LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    former CONSTANT text := current_setting('lock_timeout');
+    is_done boolean;
+    code text;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    BEGIN
+        PERFORM snowflake_partitions_internal.limit_locks();
+        IF relation IS NULL THEN
+            is_done := snowflake_partitions_internal.create_one(parent, range);
+        ELSE
+            is_done := snowflake_partitions_internal.drop_one(parent, relation, at);
+        END IF;
+        EXECUTE format('SET LOCAL lock_timeout = %L', former);
+        RETURN CASE WHEN is_done THEN 'done' ELSE 'nothing' END;
+    EXCEPTION
+        WHEN lock_not_available OR deadlock_detected THEN
+            RETURN 'locked';
+        WHEN OTHERS THEN
+            GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
+                detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    END;
+    PERFORM snowflake_partitions_internal.failed(parent, code, message, detail, hint);
+    RETURN 'failed';
+END
+$function$;
+
+-- Reports an error with a table. Its settings keep the first one of a call.
+CREATE FUNCTION snowflake_partitions_internal.failed(parent regclass, code text, message text, detail text, hint text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF concat(detail, hint) = '' THEN
+        RAISE WARNING 'partitions of %: %', parent, message USING ERRCODE = code;
+    ELSE
+        RAISE WARNING 'partitions of %: %', parent, message
+            USING ERRCODE = code, DETAIL = concat_ws(' ', nullif(detail, ''), nullif(hint, ''));
+    END IF;
+    UPDATE snowflake_partitions_internal.settings AS s SET error_code = coalesce(s.error_code, code) WHERE s.parent = failed.parent;
+END
+$function$;
+
+-- Begins with a table: what to create. Nothing if that cannot be found, with a warning; NULL if a
+-- lock was not free in time.
+CREATE FUNCTION snowflake_partitions_internal.begin_table(parent regclass, at timestamp with time zone)
+RETURNS snowflake_partitions_internal.range[] LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    code text;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    UPDATE snowflake_partitions_internal.settings AS s SET started_at = clock_timestamp(), ended_at = NULL, error_code = NULL
+    WHERE s.parent = begin_table.parent;
+    -- The bounds of a partition are not read while it is locked.
+    PERFORM snowflake_partitions_internal.limit_locks();
+    RETURN ARRAY(SELECT a FROM snowflake_partitions_internal.ahead(parent, at) AS a ORDER BY a.low LIMIT 2000);
+EXCEPTION WHEN lock_not_available THEN
+    RETURN NULL;
+WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    UPDATE snowflake_partitions_internal.settings AS s SET started_at = clock_timestamp(), ended_at = NULL, error_code = NULL
+    WHERE s.parent = begin_table.parent;
+    PERFORM snowflake_partitions_internal.failed(parent, code, message, detail, hint);
+    RETURN '{}';
+END
+$function$;
+
+-- What to drop, the oldest first; likewise.
+CREATE FUNCTION snowflake_partitions_internal.due(parent regclass, at timestamp with time zone)
+RETURNS regclass[] LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relations regclass[];
+    code text;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    PERFORM snowflake_partitions_internal.limit_locks();
+    relations := ARRAY(SELECT p.relation FROM snowflake_partitions_internal.assessed(parent, at) AS p
+                       WHERE p.is_due AND p.kept_because IS NULL ORDER BY p.low);
+    IF cardinality(relations) > 0 THEN
+        PERFORM snowflake_partitions_internal.require_clock();
+    END IF;
+    RETURN relations;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN NULL;
+WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    PERFORM snowflake_partitions_internal.failed(parent, code, message, detail, hint);
+    RETURN '{}';
+END
+$function$;
+
+-- Ends with a table: says what was done, and which partitions are due but kept.
+CREATE FUNCTION snowflake_partitions_internal.end_table(parent regclass, at timestamp with time zone, created integer, dropped integer)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    kept record;
+BEGIN
+    IF created > 0 OR dropped > 0 THEN
+        RAISE NOTICE 'partitions of %: % created, % dropped', parent, created, dropped;
+    END IF;
+    BEGIN
+        PERFORM snowflake_partitions_internal.limit_locks();
+        FOR kept IN
+            SELECT p.kept_because, count(*) AS number, min(p.relation::text) AS first
+            FROM snowflake_partitions_internal.assessed(parent, at) AS p
+            WHERE p.kept_because IS NOT NULL GROUP BY p.kept_because ORDER BY min(p.low) NULLS FIRST
+        LOOP
+            RAISE NOTICE 'partitions of %: % kept, the first is %: %', parent, kept.number, kept.first, kept.kept_because;
+        END LOOP;
+    EXCEPTION WHEN OTHERS THEN
+        -- begin_table() has reported it.
+        NULL;
+    END;
+    UPDATE snowflake_partitions_internal.settings AS s SET ended_at = clock_timestamp() WHERE s.parent = end_table.parent;
+END
+$function$;
+
+-- Fails at the end of a call, after
+-- everything else was done, if something was not.
+CREATE FUNCTION snowflake_partitions_internal.end_call(problems text[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF cardinality(problems) > 0 THEN
+        PERFORM snowflake_internal.refuse('55000', 'the partitions of some tables are not as their settings say',
+            detail => array_to_string(problems, ' '),
+            hint => 'Run the procedure again, after a look at its warnings.');
+    END IF;
+END
+$function$;
+
+-- The procedure commits, so it cannot have a SET clause. All names are qualified. `at` is the
+-- present time, or another one in tests.
+CREATE PROCEDURE snowflake_partitions_internal.maintain(
+    parent pg_catalog.regclass, at timestamp with time zone, attempts integer, pause_seconds double precision
+) LANGUAGE plpgsql
+AS $procedure$
+DECLARE
+    targets pg_catalog.regclass[];
+    target pg_catalog.regclass;
+    ranges snowflake_partitions_internal.range[];
+    range snowflake_partitions_internal.range;
+    relations pg_catalog.regclass[];
+    relation pg_catalog.regclass;
+    outcome pg_catalog.text;
+    created integer;
+    dropped integer;
+    problems pg_catalog.text[] := '{}';
+BEGIN
+    COMMIT;
+    -- Each action has to see what others have done before it.
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    DELETE FROM snowflake_partitions_internal.settings AS s
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) s.parent);
+    targets := snowflake_partitions_internal.targets(maintain.parent);
+    COMMIT;
+    FOREACH target IN ARRAY targets LOOP
+        created := 0;
+        dropped := 0;
+        outcome := 'done';
+        FOR i IN 1 .. attempts LOOP
+            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+            ranges := snowflake_partitions_internal.begin_table(target, at);
+            COMMIT;
+            EXIT WHEN ranges IS NOT NULL OR i OPERATOR(pg_catalog.=) attempts;
+            PERFORM pg_catalog.pg_sleep(pause_seconds);
+            COMMIT;
+        END LOOP;
+        IF ranges IS NULL THEN
+            problems := snowflake_partitions_internal.add_problem(problems, target, 'locked');
+            COMMIT;
+            CONTINUE;
+        END IF;
+        FOREACH range IN ARRAY ranges LOOP
+            FOR i IN 1 .. attempts LOOP
+                SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+                outcome := snowflake_partitions_internal.attempt(target, range, NULL, at);
+                COMMIT;
+                EXIT WHEN outcome OPERATOR(pg_catalog.<>) 'locked' OR i OPERATOR(pg_catalog.=) attempts;
+                PERFORM pg_catalog.pg_sleep(pause_seconds);
+                COMMIT;
+            END LOOP;
+            -- A later one would leave a gap.
+            EXIT WHEN outcome OPERATOR(pg_catalog.=) 'locked' OR outcome OPERATOR(pg_catalog.=) 'failed';
+            created := created OPERATOR(pg_catalog.+) (outcome OPERATOR(pg_catalog.=) 'done')::integer;
+        END LOOP;
+        problems := snowflake_partitions_internal.add_problem(problems, target, outcome);
+        COMMIT;
+        SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+        relations := snowflake_partitions_internal.due(target, at);
+        problems := snowflake_partitions_internal.add_problem(problems, target, CASE WHEN relations IS NULL THEN 'locked' END);
+        COMMIT;
+        FOREACH relation IN ARRAY coalesce(relations, '{}') LOOP
+            FOR i IN 1 .. attempts LOOP
+                SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+                outcome := snowflake_partitions_internal.attempt(target, NULL, relation, at);
+                COMMIT;
+                EXIT WHEN outcome OPERATOR(pg_catalog.<>) 'locked' OR i OPERATOR(pg_catalog.=) attempts;
+                PERFORM pg_catalog.pg_sleep(pause_seconds);
+                COMMIT;
+            END LOOP;
+            problems := snowflake_partitions_internal.add_problem(problems, target, outcome);
+            EXIT WHEN outcome OPERATOR(pg_catalog.=) 'locked';
+            dropped := dropped OPERATOR(pg_catalog.+) (outcome OPERATOR(pg_catalog.=) 'done')::integer;
+        END LOOP;
+        SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+        PERFORM snowflake_partitions_internal.end_table(target, at, created, dropped);
+        problems := snowflake_partitions_internal.add_problem(problems, target, NULL);
+        COMMIT;
+    END LOOP;
+    PERFORM snowflake_partitions_internal.end_call(problems);
+END
+$procedure$;
+
+-- The problems of a call: a table whose locks were not free, or that has an error in its
+-- settings.
+CREATE FUNCTION snowflake_partitions_internal.add_problem(problems text[], target regclass, outcome text)
+RETURNS text[] LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    problem text;
+    code CONSTANT text := (SELECT s.error_code FROM snowflake_partitions_internal.settings AS s WHERE s.parent = target);
+BEGIN
+    IF outcome = 'locked' OR outcome IS NULL AND code = '55P03' THEN
+        problem := format('%s was locked.', target);
+        UPDATE snowflake_partitions_internal.settings AS s SET error_code = coalesce(s.error_code, '55P03') WHERE s.parent = target;
+    ELSIF outcome IS NULL AND code IS NOT NULL THEN
+        problem := format('%s: SQLSTATE %s.', target, code);
+    END IF;
+    RETURN CASE WHEN problem = ANY (problems) OR problem IS NULL THEN problems ELSE problems || problem END;
+END
+$function$;
