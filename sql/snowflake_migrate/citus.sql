@@ -55,7 +55,7 @@ BEGIN
     IF snowflake_internal.has_other_nodes() THEN
         -- The name is put in, because tools that check functions look for the function.
         EXECUTE format(
-            'SELECT string_agg(format(''%%s: %%s'', n.name, left(coalesce(r.result, ''not active''), 200)), E''\n'' ORDER BY n.name)
+            'SELECT string_agg(format(''%%s: %%s'', n.name, left(coalesce(r.result, ''not active''), 200)), chr(10) ORDER BY n.name)
              FROM snowflake_internal.citus_nodes() AS n
              LEFT JOIN pg_catalog.%I($1) AS r ON format(''%%s:%%s'', r.nodename, r.nodeport) = n.name
              WHERE NOT n.is_here AND r.success IS NOT TRUE', 'run_command_on_workers')

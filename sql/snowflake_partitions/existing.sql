@@ -44,7 +44,7 @@ RETURNS TABLE (relation regclass, low bigint, high bigint, is_default boolean, i
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT w.oid::regclass, substring(w.bound FROM 'FROM \(''(-?\d+)''\)')::bigint, substring(w.bound FROM 'TO \(''(-?\d+)''\)')::bigint,
+    SELECT w.oid::regclass, substring(w.bound FROM 'FROM [(]''(-?[0-9]+)''[)]')::bigint, substring(w.bound FROM 'TO [(]''(-?[0-9]+)''[)]')::bigint,
            w.bound = 'DEFAULT', w.inhdetachpending
     FROM (SELECT c.oid, pg_get_expr(c.relpartbound, c.oid) AS bound, i.inhdetachpending
           FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid

@@ -4,6 +4,7 @@ SET client_min_messages = warning;
 \set ECHO all
 SELECT count(*) AS libraries FROM regexp_split_to_table(current_setting('shared_preload_libraries'), ',');
 CREATE EXTENSION snowflake_migrate CASCADE;
+CREATE EXTENSION snowflake_partitions;
 CREATE EXTENSION hypopg;
 CREATE EXTENSION pg_qualstats;
 CREATE EXTENSION pg_repack;

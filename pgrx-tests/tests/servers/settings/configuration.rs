@@ -488,6 +488,7 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
 
     if what_is_missing()? != "shared_preload_libraries" {
         // Set before the library is loaded: refused then, and the configured one counts.
+        let mut client = cluster.connect()?;
         client.batch_execute("SET snowflake.layout = 'twitter'")?;
         let same =
             format!("SELECT snowflake_timestamp({ID}) = snowflake_timestamp({ID}, 'instagram')");
