@@ -112,7 +112,7 @@ fn create(client: &mut Client) -> Result<()> {
 fn obstacles(client: &mut Client, schema: &str, online: bool) -> Result<String> {
     let query = format!(
         "SELECT obstacle || '. ' || remedy
-         FROM snowflake_migrate_internal.plan_kind_obstacles(ARRAY[('{schema}.t', 'id')::snowflake_migrate_internal.key], {online})"
+         FROM snowflake_migrate_internal.plan_kind_obstacles(ARRAY[('{schema}.t', 'id')::snowflake_migrate_internal.key], {online}, false)"
     );
     Ok(column::<String>(client, &query)?.join("\n"))
 }
