@@ -6,7 +6,7 @@
 //! no process gets it until the next restart. So a throwaway segment of the same size is
 //! made first: where that fails, nothing was named. A process that finds the segment made
 //! needs no memory, and must not fail for lack of some. The registry cannot be asked; so
-//! whoever makes a segment also registers a wait event, whose names are in the same shared
+//! the process that makes a segment also registers a wait event, whose names are in the same shared
 //! memory and can be listed.
 
 use std::ffi::{CStr, c_int, c_void};

@@ -95,7 +95,7 @@ impl Locked {
         self.entry
             .bound_tick
             .store(bound.get().max(1), Ordering::Release);
-        // Last: whoever finds its own incarnation finds this bound, or a later one.
+        // Last: a process that finds its own incarnation finds this bound, or a later one.
         self.entry.incarnation.store(incarnation, Ordering::Release);
     }
 }
