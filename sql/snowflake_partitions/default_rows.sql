@@ -1,5 +1,5 @@
 -- Fails if the DEFAULT partition has rows of new partitions, with whose rows PostgreSQL
--- creates none. Who may not read it is told by PostgreSQL.
+-- creates none. PostgreSQL refuses a role that may not read it.
 CREATE FUNCTION snowflake_partitions_internal.refuse_default_rows(parent regclass, first_id bigint, end_id bigint)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
