@@ -30,6 +30,8 @@ pub mod index_ends;
 pub mod inheritance;
 #[cfg(all(feature = "testing", feature = "pg18"))]
 pub mod injection_point;
+#[cfg(feature = "pg19")]
+pub mod inline;
 pub mod lock;
 pub mod meaning;
 pub mod page;

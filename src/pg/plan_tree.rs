@@ -180,7 +180,7 @@ impl<'a> Expr<'a> {
         Self::new(unsafe { cell.ptr_value.cast() })
     }
 
-    fn new(node: *mut pg_sys::Node) -> Self {
+    pub(super) fn new(node: *mut pg_sys::Node) -> Self {
         Expr {
             node,
             lifetime: PhantomData,
@@ -316,6 +316,12 @@ impl<'a> Expr<'a> {
             let function = function.node.cast::<pg_sys::RangeTblFunction>();
             Some((Expr::new((*function).funcexpr), var.varattno))
         }
+    }
+
+    /// Whether it is a column.
+    #[cfg(feature = "pg19")]
+    pub fn is_a_column(self) -> bool {
+        self.column().is_some()
     }
 
     fn column(self) -> Option<&'a pg_sys::Var> {
@@ -511,6 +517,44 @@ impl<'a> Expr<'a> {
             )
         };
         Expr::new(constant.cast())
+    }
+
+    /// The argument of this number, from 1, of a function whose body is a query.
+    #[cfg(feature = "pg19")]
+    pub(super) fn argument(number: usize, of_type: pg_sys::Oid) -> Self {
+        // SAFETY: a node of its own.
+        unsafe {
+            let mut param = PgBox::<pg_sys::Param>::alloc_node(pg_sys::NodeTag::T_Param);
+            param.paramkind = pg_sys::ParamKind::PARAM_EXTERN;
+            param.paramid = number as c_int;
+            param.paramtype = of_type;
+            param.paramtypmod = -1;
+            param.paramcollid = pg_sys::get_typcollation(of_type);
+            param.location = -1;
+            Expr::new(param.into_pg().cast())
+        }
+    }
+
+    /// A query of one row, with these columns.
+    #[cfg(feature = "pg19")]
+    pub(super) fn select(columns: &[Expr<'a>]) -> *mut pg_sys::Query {
+        let mut targets = PgList::<pg_sys::TargetEntry>::new();
+        for (position, column) in columns.iter().enumerate() {
+            // SAFETY: a node of no other tree. A column without a name has that of the call.
+            targets.push(unsafe {
+                let number = position as pg_sys::AttrNumber + 1;
+                pg_sys::makeTargetEntry(column.node.cast(), number, ptr::null_mut(), false)
+            });
+        }
+        // SAFETY: nodes of their own.
+        unsafe {
+            let mut query = PgBox::<pg_sys::Query>::alloc_node(pg_sys::NodeTag::T_Query);
+            query.commandType = pg_sys::CmdType::CMD_SELECT;
+            query.canSetTag = true;
+            query.jointree = pg_sys::makeFromExpr(ptr::null_mut(), ptr::null_mut());
+            query.targetList = targets.into_pg();
+            query.into_pg()
+        }
     }
 
     /// `IS NOT NULL`, of an expression that is no row.

@@ -26,6 +26,16 @@ impl<'a> SupportRequest<'a> {
                 .then(|| Simplify(&*self.node.cast()))
         }
     }
+
+    /// The request to put a query in the place of a call in FROM; `None` for every other request.
+    #[cfg(feature = "pg19")]
+    pub fn inline_in_from(self) -> Option<super::inline::InlineInFrom<'a>> {
+        // SAFETY: as above.
+        unsafe {
+            is_a(self.node, pg_sys::NodeTag::T_SupportRequestInlineInFrom)
+                .then(|| super::inline::InlineInFrom::new(&*self.node.cast()))
+        }
+    }
 }
 
 impl FromDatum for SupportRequest<'_> {
@@ -89,8 +99,8 @@ impl Simplify<'_> {
     }
 }
 
-/// What a planner support function returns: an expression, or null for "no".
-pub struct Replacement(*mut pg_sys::Node);
+/// What a planner support function returns: an expression or a query, or null for "no".
+pub struct Replacement(pub(super) *mut pg_sys::Node);
 
 impl Replacement {
     /// No answer.

@@ -40,6 +40,9 @@ impl Pair {
 pub struct Functions {
     timestamp: Pair,
     decode: Pair,
+    /// Those that read the other fields of `snowflake_decode`, in its order.
+    #[cfg(feature = "pg19")]
+    fields: [Pair; 3],
     /// `snowflake_max_id`
     pub max_id: Pair,
     /// `snowflake_max_id_before`
@@ -96,6 +99,24 @@ impl Functions {
                 c"snowflake_decode_wrapper",
                 c"snowflake_decode_by_wrapper",
             )?,
+            #[cfg(feature = "pg19")]
+            fields: [
+                Pair::find(
+                    c"snowflake_node_id",
+                    c"snowflake_node_id_wrapper",
+                    c"snowflake_node_id_by_wrapper",
+                )?,
+                Pair::find(
+                    c"snowflake_backend_id",
+                    c"snowflake_backend_id_wrapper",
+                    c"snowflake_backend_id_by_wrapper",
+                )?,
+                Pair::find(
+                    c"snowflake_sequence",
+                    c"snowflake_sequence_wrapper",
+                    c"snowflake_sequence_by_wrapper",
+                )?,
+            ],
             max_id: Pair::find(
                 c"snowflake_max_id",
                 c"snowflake_max_id_wrapper",
@@ -112,6 +133,19 @@ impl Functions {
                 c"snowflake_saturated_in_zone_wrapper",
             ))?,
         })
+    }
+
+    /// Whether a function is `snowflake_decode`.
+    #[cfg(feature = "pg19")]
+    pub fn is_decode(&self, function: Oid) -> bool {
+        function == self.decode.by_server || function == self.decode.by_name
+    }
+
+    /// The functions that read the fields of `snowflake_decode`, in its order.
+    #[cfg(feature = "pg19")]
+    pub fn fields(&self, layout: Option<Expr<'_>>) -> [Oid; 4] {
+        let [node_id, backend_id, sequence] = self.fields.map(|it| it.form(layout));
+        [self.timestamp.form(layout), node_id, backend_id, sequence]
     }
 
     /// Those that read the time of an ID.

@@ -24,6 +24,8 @@
 mod arranged;
 mod filter;
 mod functions;
+#[cfg(feature = "pg19")]
+mod inline;
 mod reading;
 mod saturated;
 mod sort;
@@ -41,9 +43,14 @@ pub fn init() {
     watch_relations(plan);
 }
 
-/// Tells the planner nothing. That it is called has loaded the library.
+/// That it is called has loaded the library. It tells the planner what is in [`inline`].
 #[pg_extern(sql = false)]
-fn snowflake_read_support(_request: SupportRequest<'_>) -> Replacement {
+fn snowflake_read_support(request: SupportRequest<'_>) -> Replacement {
+    #[cfg(feature = "pg19")]
+    if let Some(row) = request.inline_in_from().and_then(inline::row) {
+        return row;
+    }
+    let _ = request;
     Replacement::none()
 }
 

@@ -68,7 +68,9 @@ EXPLAIN (COSTS off) SELECT * FROM visits WHERE snowflake_timestamp(id) IN ('2026
 SET enable_bitmapscan = on;
 EXPLAIN (COSTS off) SELECT * FROM visits WHERE snowflake_timestamp(id) < '2026-11-20 00:10+00' OR snowflake_timestamp(id) >= '2026-11-20 23:50+00' AND what <> '';
 SET enable_bitmapscan = off;
-EXPLAIN (COSTS off) SELECT * FROM visits, snowflake_decode(visits.id) AS d WHERE d.created_at >= '2026-11-20 23:00+00';
+-- PostgreSQL 19 needs no function in FROM for it: decode_in_from.sql.
+SELECT * FROM conditions_of($$SELECT * FROM visits, snowflake_decode(visits.id) AS d WHERE d.created_at >= '2026-11-20 23:00+00'$$) AS line
+WHERE line !~ 'Function|created_at';
 EXPLAIN (COSTS off) SELECT * FROM visits LEFT JOIN snowflake_decode(visits.id) AS d ON d.created_at >= '2026-11-20 23:00+00';
 -- A parameter, in a plan for all its values.
 PREPARE since (timestamptz) AS SELECT * FROM visits WHERE snowflake_timestamp(id) >= $1;
