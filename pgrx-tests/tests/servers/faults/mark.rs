@@ -79,7 +79,11 @@ pub(crate) fn dense(builder: ClusterBuilder, fields: &Fields) -> ClusterBuilder 
 /// Ends the server as a power cut does, sets its clock back to the first of the IDs
 /// that were received, and adds the IDs that several sessions get then. Those received
 /// leave no gaps for more than a minute from the first on.
-fn crash_and_repeat(cluster: &mut Cluster, received: &mut Vec<i64>, fields: &Fields) -> Result<()> {
+pub(crate) fn crash_and_repeat(
+    cluster: &mut Cluster,
+    received: &mut Vec<i64>,
+    fields: &Fields,
+) -> Result<()> {
     const SESSIONS: usize = 8;
     let first = *received.iter().min().context("no IDs")?;
     cluster.kill9_all()?;

@@ -11,3 +11,4 @@ pub(crate) mod failover;
 pub(crate) mod mark;
 mod memory;
 mod soak;
+mod synchronization;
