@@ -185,7 +185,9 @@ impl ClusterBuilder {
                 server.set_conf(name, value)?;
             }
         }
-        if let Some(library) = self.preload.filter(|_| !tier::is_without_preload()) {
+        // Before 17 there is no other way.
+        let is_late = tier::is_without_preload() && server.installation().major >= 17;
+        if let Some(library) = self.preload.filter(|_| !is_late) {
             server.set_conf("shared_preload_libraries", library)?;
         }
         for (name, value) in &self.conf {

@@ -4,10 +4,14 @@
 //! What needs several sessions, or a server before its first ID. Each server here is new, and
 //! no session loads the library before its first statement.
 
+use std::fs::{self, File};
+use std::io::Write;
 use std::sync::Barrier;
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use postgres::{Client, NoTls};
 use snowflake_tests::ids::{self, DEFAULT, Tally};
 use snowflake_tests::query::{number, text, value};
@@ -429,5 +433,70 @@ fn a_promoted_standby_continues() -> Result<()> {
     println!("first use: a promoted standby: {tally}");
     tally.assert_unique();
     standby.stop(Stop::Immediate)?;
+    Ok(())
+}
+
+/// The directory of POSIX shared memory, which this thread and the servers that it starts see
+/// with a size of its own.
+fn with_shared_memory_of(size: &str) -> Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS).context("making a mount namespace")?;
+    let nothing = None::<&str>;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(nothing, "/", nothing, private, nothing).context("making mounts private")?;
+    let (kind, options) = (Some("tmpfs"), format!("size={size},mode=1777"));
+    mount(
+        kind,
+        "/dev/shm",
+        kind,
+        MsFlags::empty(),
+        Some(options.as_str()),
+    )
+    .context("mounting shared memory")
+}
+
+/// Leaves no page of it.
+fn fill_shared_memory() -> Result<&'static str> {
+    const PATH: &str = "/dev/shm/fill";
+    let mut file = File::create(PATH)?;
+    while file.write_all(&[0; 4_096]).is_ok() {}
+    Ok(PATH)
+}
+
+#[test]
+fn shared_memory_without_room_is_an_error_until_there_is_room() -> Result<()> {
+    with_shared_memory_of("3m")?;
+    let cluster = without_preload()
+        .conf("snowflake.node_id", 3)
+        .conf("shared_buffers", "16MB")
+        .conf("max_parallel_workers_per_gather", 0)
+        .start()?;
+    let full = fill_shared_memory()?;
+    for statement in ["CREATE EXTENSION snowflake", NEXT] {
+        let refused = expect_error(&mut cluster.connect()?, statement)?;
+        let expected = if statement == NEXT { "42883" } else { "53100" };
+        assert_eq!(refused.sqlstate, expected, "{refused}");
+    }
+    fs::remove_file(full)?;
+    cluster
+        .connect()?
+        .batch_execute("CREATE EXTENSION snowflake")?;
+
+    // Its control segment exists now.
+    let full = fill_shared_memory()?;
+    let refused = expect_error(&mut cluster.connect()?, NEXT)?;
+    assert_eq!(refused.sqlstate, "53100", "{refused}");
+    fs::remove_file(full)?;
+    let mut all = ids::nextval(&mut cluster.connect()?, 1_000)?;
+
+    // What exists needs no more room.
+    let full = fill_shared_memory()?;
+    for _ in 0..8 {
+        all.extend(ids::nextval(&mut cluster.connect()?, 1_000)?);
+    }
+    fs::remove_file(full)?;
+    assert!(all.iter().all(|&id| node_of(id) == 3));
+    let tally = Tally::of(all);
+    println!("first use, shared memory without room three times: {tally}");
+    tally.assert_unique();
     Ok(())
 }
