@@ -44,11 +44,21 @@ RETURNS TABLE (relation regclass, low bigint, high bigint, is_default boolean, i
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT w.oid::regclass, substring(w.bound FROM 'FROM [(]''(-?[0-9]+)''[)]')::bigint, substring(w.bound FROM 'TO [(]''(-?[0-9]+)''[)]')::bigint,
-           w.bound = 'DEFAULT', w.inhdetachpending
+    SELECT w.oid::regclass, substring(w.bound FROM 'FROM [(]''(-?[0-9]+)''[)]')::bigint,
+           substring(w.bound FROM 'TO [(]''(-?[0-9]+)''[)]')::bigint, w.bound = 'DEFAULT', w.inhdetachpending
     FROM (SELECT c.oid, pg_get_expr(c.relpartbound, c.oid) AS bound, i.inhdetachpending
           FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
           WHERE i.inhparent = parent AND c.relpartbound IS NOT NULL) AS w
+$function$;
+
+-- The IDs that partitions are for, except DEFAULT. No ID is negative.
+CREATE FUNCTION snowflake_partitions_internal.existing_ids(parent regclass)
+RETURNS int8multirange LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(range_agg(int8range(coalesce(p.low, -9223372036854775808), coalesce(p.high, 9223372036854775807))), '{}')
+    FROM snowflake_partitions_internal.existing(parent) AS p
+    WHERE NOT p.is_default AND coalesce(p.high, 1) > 0
 $function$;
 
 -- The foreign keys to a table: those to the partitioned table have children for each partition.

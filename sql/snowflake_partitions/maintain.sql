@@ -80,6 +80,29 @@ BEGIN
 END
 $function$;
 
+-- PostgreSQL looks for rows that refer to a partition by a join, while that is locked. It expects
+-- many, and would read all referencing rows where an index shows that there are none.
+CREATE FUNCTION snowflake_partitions_internal.prefer_indexes(parent regclass)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM snowflake_partitions_internal.references_to(parent) AS r
+        WHERE r.key_name = (snowflake_partitions_internal.key_of(parent)).column_name
+          AND NOT EXISTS (
+              SELECT FROM pg_index AS i
+              JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] AND a.attname = r.column_name
+              JOIN pg_class AS c ON c.oid = i.indexrelid
+              JOIN pg_am AS m ON m.oid = c.relam AND m.amname = 'btree'
+              WHERE i.indrelid = r.relation AND i.indisvalid AND i.indpred IS NULL))
+    THEN
+        SET LOCAL enable_hashjoin = off;
+        SET LOCAL enable_mergejoin = off;
+    END IF;
+END
+$function$;
+
 -- Detaches and drops a partition; false if it is no longer due. DETACH fails if rows refer to it.
 CREATE FUNCTION snowflake_partitions_internal.drop_one(parent regclass, relation regclass, at timestamp with time zone)
 RETURNS boolean LANGUAGE plpgsql
@@ -94,6 +117,7 @@ BEGIN
     IF EXISTS (SELECT FROM snowflake_partitions_internal.assessed(parent, at, false) AS p
                WHERE p.relation = drop_one.relation AND p.is_due AND p.kept_because IS NULL)
     THEN
+        PERFORM snowflake_partitions_internal.prefer_indexes(parent);
         PERFORM snowflake_internal.run(parent, format('ALTER TABLE %s DETACH PARTITION %s', snowflake_partitions_internal.name_of(parent),
                                                       snowflake_partitions_internal.name_of(relation)));
         PERFORM snowflake_internal.run(relation, format('DROP TABLE %s', snowflake_partitions_internal.name_of(relation)));
@@ -230,6 +254,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     kept record;
+    all_kept integer := 0;
 BEGIN
     IF created > 0 OR dropped > 0 THEN
         RAISE NOTICE 'partitions of %: % created, % dropped', parent, created, dropped;
@@ -242,17 +267,20 @@ BEGIN
             WHERE p.kept_because IS NOT NULL GROUP BY p.kept_because ORDER BY min(p.low) NULLS FIRST
         LOOP
             RAISE NOTICE 'partitions of %: % kept, the first is %: %', parent, kept.number, kept.first, kept.kept_because;
+            all_kept := all_kept + kept.number;
         END LOOP;
     EXCEPTION WHEN OTHERS THEN
         -- begin_table() has reported it.
-        NULL;
+        all_kept := NULL;
     END;
-    UPDATE snowflake_partitions_internal.settings AS s SET ended_at = clock_timestamp() WHERE s.parent = end_table.parent;
+    UPDATE snowflake_partitions_internal.settings AS s
+    SET ended_at = clock_timestamp(), kept = all_kept,
+        succeeded_at = CASE WHEN s.error_code IS NULL THEN clock_timestamp() ELSE s.succeeded_at END
+    WHERE s.parent = end_table.parent;
 END
 $function$;
 
--- Fails at the end of a call, after
--- everything else was done, if something was not.
+-- Fails at the end of a call, after everything else was done, if something was not.
 CREATE FUNCTION snowflake_partitions_internal.end_call(problems text[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

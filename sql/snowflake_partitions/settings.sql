@@ -14,6 +14,8 @@ CREATE TABLE snowflake_partitions_internal.settings (
     -- their texts can have values of rows.
     started_at timestamp with time zone,
     ended_at timestamp with time zone,
+    succeeded_at timestamp with time zone,
+    kept integer,
     error_code text CHECK (pg_catalog.length(error_code) OPERATOR(pg_catalog.=) 5),
     CONSTRAINT settings_step_is_positive CHECK (pg_catalog.isfinite(step) AND step OPERATOR(pg_catalog.>) '0'::pg_catalog.interval),
     CONSTRAINT settings_ahead_is_not_negative CHECK (pg_catalog.isfinite(ahead) AND ahead OPERATOR(pg_catalog.>=) '0'::pg_catalog.interval),
@@ -30,6 +32,8 @@ COMMENT ON COLUMN snowflake_partitions_internal.settings.ahead IS 'For how long 
 COMMENT ON COLUMN snowflake_partitions_internal.settings.keep IS 'For how long a partition is kept after its end; NULL: for ever';
 COMMENT ON COLUMN snowflake_partitions_internal.settings.started_at IS 'Time at which maintain() last began with the table';
 COMMENT ON COLUMN snowflake_partitions_internal.settings.ended_at IS 'Time at which it ended';
+COMMENT ON COLUMN snowflake_partitions_internal.settings.succeeded_at IS 'Time at which a call last ended without an error';
+COMMENT ON COLUMN snowflake_partitions_internal.settings.kept IS 'Partitions that this call kept although they were due; NULL if unknown';
 COMMENT ON COLUMN snowflake_partitions_internal.settings.error_code IS 'SQLSTATE of its first error; NULL if there was none';
 
 -- Only the owner of a table writes its row. A row whose table is gone can be deleted by

@@ -94,7 +94,7 @@ fn sum(samples: &[String]) -> Result<f64> {
 }
 
 /// A view, a column of its query, and what that column is by other SQL.
-const EXPECTED: [(&str, &str, &str); 26] = [
+const EXPECTED: [(&str, &str, &str); 28] = [
     ("snowflake_status", "preloaded", "1"),
     ("snowflake_status", "node_id", "7"),
     ("snowflake_status", "in_recovery", "0"),
@@ -170,6 +170,16 @@ const EXPECTED: [(&str, &str, &str); 26] = [
                  - extract(epoch FROM clock_timestamp())
           FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'events'::regclass)",
     ),
+    (
+        "snowflake_maintenance",
+        "kept",
+        "(SELECT kept FROM snowflake_partitions_internal.settings)",
+    ),
+    (
+        "snowflake_maintenance",
+        "age_seconds",
+        "(SELECT extract(epoch FROM clock_timestamp() - succeeded_at) FROM snowflake_partitions.status)",
+    ),
     ("snowflake_nodes", "findings", "0"),
 ];
 
@@ -183,6 +193,7 @@ fn expected(client: &mut Client) -> Result<BTreeMap<String, f64>> {
                 "snowflake_serial_columns"
                 | "snowflake_unreadable"
                 | "snowflake_partitions"
+                | "snowflake_maintenance"
                 | "snowflake_nodes" => String::new(),
                 _ => format!("FROM {view}"),
             };
@@ -270,6 +281,23 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
          CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id)",
     )?;
     client.batch_execute(&partitions("events", "now()", "now() + interval '7 days'"))?;
+    // One that is due and kept.
+    let today = value(
+        &mut client,
+        "SELECT snowflake_min_id(date_trunc('day', now(), 'UTC'))",
+    )?;
+    client.batch_execute(&format!(
+        "CREATE TABLE events_old PARTITION OF events FOR VALUES FROM (0) TO ({today}); CREATE VIEW of_one AS TABLE events_old;
+         SELECT snowflake_partitions.configure('events', '1 day', 'UTC', keep => '0 days')",
+    ))?;
+    client.batch_execute("CALL snowflake_partitions.maintain('events')")?;
+    assert_eq!(
+        value(
+            &mut client,
+            "SELECT kept FROM snowflake_partitions_internal.settings"
+        )?,
+        "1"
+    );
     ids::nextval(&mut client, 5_000)?;
     let os_user = OsUser::for_servers()?;
     let scratch = Scratch::new(&os_user)?;

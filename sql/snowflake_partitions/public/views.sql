@@ -51,7 +51,7 @@ COMMENT ON COLUMN snowflake_partitions.partitions.bytes IS 'Its size with indexe
 COMMENT ON COLUMN snowflake_partitions.partitions.estimated_rows IS 'Number of rows, estimated by ANALYZE; NULL if unknown';
 
 CREATE VIEW snowflake_partitions.status AS
-    SELECT s.parent, s.started_at, s.ended_at, s.error_code, p.missing, p.due, p.kept, p.default_bytes
+    SELECT s.parent, s.started_at, s.ended_at, s.succeeded_at, s.error_code, p.missing, p.due, p.kept, p.default_bytes
     FROM snowflake_partitions_internal.settings AS s
     JOIN (SELECT q.parent,
                  pg_catalog.count(*) FILTER (WHERE q.relation IS NULL) AS missing,
@@ -67,6 +67,7 @@ COMMENT ON VIEW snowflake_partitions.status IS
 COMMENT ON COLUMN snowflake_partitions.status.parent IS 'Partitioned table';
 COMMENT ON COLUMN snowflake_partitions.status.started_at IS 'Time at which the last call began with the table; NULL before the first';
 COMMENT ON COLUMN snowflake_partitions.status.ended_at IS 'Time at which it ended; NULL if it was interrupted, or has not ended';
+COMMENT ON COLUMN snowflake_partitions.status.succeeded_at IS 'Time at which a call last ended without an error; NULL before the first';
 COMMENT ON COLUMN snowflake_partitions.status.error_code IS 'SQLSTATE of its first error; NULL if there was none';
 COMMENT ON COLUMN snowflake_partitions.status.missing IS 'Partitions that are to be created now';
 COMMENT ON COLUMN snowflake_partitions.status.due IS 'Partitions that are to be dropped now';

@@ -7,6 +7,14 @@ CALL snowflake_partitions.maintain('parents');
 SELECT snowflake_partitions.configure('parents', '1 day', 'UTC', ahead => '2 days', keep => '2 days');
 SELECT snowflake_partitions.configure('children', '1 day', 'UTC', ahead => '2 days', keep => '2 days');
 TABLE snowflake_partitions.settings;
+-- Before PostgreSQL looks for referencing rows by a join: where an index has them, it is to be used.
+BEGIN;
+SELECT snowflake_partitions_internal.prefer_indexes('parents');
+SHOW enable_hashjoin;
+CREATE INDEX ON children (parent);
+SELECT snowflake_partitions_internal.prefer_indexes('parents');
+SHOW enable_hashjoin;
+ROLLBACK;
 SELECT snowflake_partitions_internal.statements('parents', '2026-11-01 01:00+00');
 -- The table that refers to the other one is the first.
 CALL snowflake_partitions_internal.maintain(NULL, '2026-11-01 01:00+00', 1, 0);

@@ -4,6 +4,7 @@ mod audit;
 mod decode;
 mod fields;
 mod fuzz;
+mod partition_calls;
 mod partitions;
 mod ranges;
 mod retention;

@@ -1,0 +1,216 @@
+//! `snowflake_partitions.maintain` beside other sessions: interrupted at each statement, called
+//! by several sessions at once, and with a lock held. A golden file has one session.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use snowflake_tests::query::{number, value};
+use snowflake_tests::{Cluster, ids, wait};
+
+use crate::support::{refused, run, wait_until};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Two days that are due, two to be created, and rows of one of these in DEFAULT.
+const TABLE: [&str; 5] = [
+    "CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), what text) PARTITION BY RANGE (id);
+     SELECT snowflake_partitions.configure('events', '1 day', 'UTC', '1 day')",
+    "CALL snowflake_partitions_internal.maintain('events', '2026-03-01 01:00+00', 1, 0)",
+    "INSERT INTO events SELECT snowflake_compose('2026-03-01 00:00+00'::timestamptz + n * interval '1 minute', 1, 0, 0), 'due'
+     FROM generate_series(0, 2879) AS n",
+    "CREATE TABLE events_default PARTITION OF events DEFAULT;
+     INSERT INTO events SELECT snowflake_compose('2026-03-04 00:00+00'::timestamptz + n * interval '1 minute', 1, 0, 0), 'late'
+     FROM generate_series(0, 1499) AS n",
+    "SELECT snowflake_partitions.configure('events', '1 day', 'UTC', '2 days', '1 day')",
+];
+const ROWS: i64 = 2_880 + 1_500;
+const ROWS_NOT_DUE: i64 = 1_500;
+const CALL: &str =
+    "CALL snowflake_partitions_internal.maintain('events', '2026-03-04 01:00+00', 1, 0)";
+
+/// Counts the statements of a session that sets `test.stop`, and waits in the one with that
+/// number. A sequence is not rolled back.
+const PAUSE: &str = "
+    CREATE SEQUENCE steps;
+    CREATE FUNCTION public.pause() RETURNS void LANGUAGE plpgsql AS $$
+    DECLARE stop CONSTANT bigint := nullif(current_setting('test.stop', true), '')::bigint;
+    BEGIN
+        IF stop IS NOT NULL THEN
+            IF pg_catalog.nextval('public.steps') = stop THEN PERFORM pg_catalog.pg_advisory_lock(7); END IF;
+        END IF;
+    END $$;
+    CREATE FUNCTION public.pause_statement() RETURNS event_trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM public.pause(); END $$;
+    CREATE FUNCTION public.pause_row() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM public.pause(); RETURN NULL; END $$;
+    CREATE EVENT TRIGGER before_statement ON ddl_command_start EXECUTE FUNCTION public.pause_statement();
+    CREATE EVENT TRIGGER after_statement ON ddl_command_end EXECUTE FUNCTION public.pause_statement();
+    CREATE TRIGGER pause_row AFTER UPDATE ON snowflake_partitions_internal.settings
+        FOR EACH ROW EXECUTE FUNCTION public.pause_row()";
+
+/// Partitions with their bounds and numbers of rows.
+fn state(client: &mut Client) -> Result<BTreeMap<String, String>> {
+    let rows = client.query(
+        "SELECT c.relname::text, pg_get_expr(c.relpartbound, c.oid) || ' ' || (SELECT count(*) FROM events AS e WHERE e.tableoid = c.oid)
+         FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'events'::regclass",
+        &[],
+    )?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Interruption {
+    Terminated,
+    BackendKilled,
+    ServerKilled,
+}
+
+/// A call that is interrupted in its statement with that number. The wait there is one for a lock.
+fn interrupt(cluster: &mut Cluster, step: i64, how: Interruption) -> Result<()> {
+    let mut holder = cluster.connect()?;
+    holder.batch_execute("SELECT pg_advisory_lock(7)")?;
+    let mut caller = cluster.connect()?;
+    let pid = ids::backend_pid(&mut caller)?;
+    let calling = thread::spawn(move || {
+        caller
+            .batch_execute(&format!(
+                "SET test.stop = '{step}'; SET lock_timeout = '1min'"
+            ))
+            .and_then(|()| caller.batch_execute(CALL))
+            .is_err()
+    });
+    wait_until(
+        &mut holder,
+        &format!(
+            "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'advisory'"
+        ),
+    )?;
+    match how {
+        Interruption::Terminated => {
+            holder.batch_execute(&format!("SELECT pg_terminate_backend({pid})"))?;
+        }
+        Interruption::BackendKilled => cluster.kill9_backend(pid)?,
+        Interruption::ServerKilled => {
+            cluster.kill9_all()?;
+            cluster.start()?;
+        }
+    }
+    wait::until("the call to end", TIMEOUT, || Ok(calling.is_finished()))?;
+    let has_failed = calling.join().expect("the thread of the call");
+    ensure!(has_failed, "{how:?} in statement {step}: the call ended");
+    Ok(())
+}
+
+/// After each, the table has all rows that are not due, in partitions without an overlap, and the
+/// next call does what is left.
+#[test]
+fn an_interrupted_call_is_completed_by_the_next_one() -> Result<()> {
+    let mut cluster = Cluster::with_partitions()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(PAUSE)?;
+    run(&mut client, TABLE)?;
+    client.batch_execute("SET test.stop = '0'")?;
+    client.batch_execute(CALL)?;
+    let expected = state(&mut client)?;
+    let steps = number(&mut client, "SELECT last_value FROM steps")?;
+    ensure!(steps > 20 && expected.len() == 5, "{steps} {expected:?}");
+    for how in [
+        Interruption::Terminated,
+        Interruption::BackendKilled,
+        Interruption::ServerKilled,
+    ] {
+        for step in 1..=steps {
+            let mut client = cluster.connect()?;
+            client.batch_execute("DROP TABLE events")?;
+            run(&mut client, TABLE)?;
+            client.batch_execute("SELECT setval('steps', 1, false)")?;
+            drop(client);
+            interrupt(&mut cluster, step, how)?;
+            let client = &mut cluster.connect()?;
+            let case = format!("{how:?} in statement {step}");
+            let rows = number(client, "SELECT count(*) FROM events")?;
+            ensure!((ROWS_NOT_DUE..=ROWS).contains(&rows), "{case}: {rows} rows");
+            client.batch_execute(CALL)?;
+            assert_eq!(state(client)?, expected, "{case}");
+            assert_eq!(
+                number(client, "SELECT count(*) FROM events")?,
+                ROWS_NOT_DUE,
+                "{case}"
+            );
+        }
+    }
+    println!("partitions: {steps} statements of a call, each interrupted in 3 ways, rows lost: 0");
+    Ok(())
+}
+
+const TWO_TABLES: [&str; 3] = [
+    "CREATE TABLE a (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
+     CREATE TABLE b (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
+     SELECT snowflake_partitions.configure(t, '1 day', 'UTC', '20 days', '5 days') FROM unnest('{a,b}'::regclass[]) AS t (t)",
+    "CALL snowflake_partitions_internal.maintain('a', now() - interval '40 days', 1, 0)",
+    "INSERT INTO a SELECT snowflake_compose(now() - n * interval '1 hour', 1, 0, 0) FROM generate_series(600, 900) AS n",
+];
+
+/// What is left to do, of both tables: partitions, and errors.
+const LEFT: &str =
+    "SELECT sum(missing + due + kept) || ' ' || count(error_code) FROM snowflake_partitions.status";
+
+#[test]
+fn calls_at_once_leave_nothing_to_do() -> Result<()> {
+    let cluster = Cluster::with_partitions()?;
+    let client = &mut cluster.connect()?;
+    run(client, TWO_TABLES)?;
+    thread::scope(|scope| {
+        let calls: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| -> Result<()> {
+                    Ok(cluster
+                        .connect()?
+                        .batch_execute("CALL snowflake_partitions.maintain()")?)
+                })
+            })
+            .collect();
+        calls
+            .into_iter()
+            .try_for_each(|call| call.join().expect("the thread of a call"))
+    })?;
+    assert_eq!(value(client, LEFT)?, "0 0");
+    let gaps = number(
+        client,
+        "SELECT count(*) FROM (SELECT until, lead(since) OVER (PARTITION BY parent ORDER BY since) AS next
+                               FROM snowflake_partitions.partitions) AS p WHERE until <> next",
+    )?;
+    assert_eq!(gaps, 0);
+    println!("partitions: 8 calls at once over 2 tables, each without an error");
+    Ok(())
+}
+
+/// The other table is maintained all the same.
+#[test]
+fn a_lock_that_is_held_fails_a_call_for_its_table() -> Result<()> {
+    let cluster = Cluster::with_partitions()?;
+    let client = &mut cluster.connect()?;
+    run(client, TWO_TABLES)?;
+    let mut holder = cluster.connect()?;
+    holder.batch_execute("BEGIN; LOCK TABLE a IN ACCESS SHARE MODE")?;
+    let locked = refused(
+        client,
+        "CALL snowflake_partitions.maintain(attempts => 1)",
+        "55000",
+    )?;
+    assert_eq!(locked.detail, "public.a was locked.");
+    let codes = "SELECT string_agg(concat(parent, ' ', error_code), ', ' ORDER BY parent::text) FROM snowflake_partitions.status";
+    assert_eq!(value(client, codes)?, "a 55P03, b ");
+    let b = "SELECT missing FROM snowflake_partitions.status WHERE parent = 'b'::regclass";
+    assert_eq!(number(client, b)?, 0);
+    holder.batch_execute("ROLLBACK")?;
+    client.batch_execute("CALL snowflake_partitions.maintain()")?;
+    assert_eq!(value(client, LEFT)?, "0 0");
+    println!(
+        "partitions: a lock held for longer than a call waits: its table fails, the other is maintained"
+    );
+    Ok(())
+}
