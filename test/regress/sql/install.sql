@@ -28,6 +28,14 @@ CREATE EXTENSION snowflake_migrate;
 SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE extension = 'snowflake_migrate' AND NOT internal;
 SELECT schema, name, kind FROM relations WHERE extension = 'snowflake_migrate';
 SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE extension = 'snowflake_migrate' AND internal;
+-- What people meet has a description: objects and columns without one.
+SELECT pg_describe_object(d.classid, d.objid, a.attnum) AS undescribed
+FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname LIKE 'snowflake%' LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+CROSS JOIN LATERAL (SELECT 0 UNION ALL SELECT attnum FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid AND c.relkind <> 'S'
+                    WHERE d.classid = 'pg_class'::regclass AND attrelid = d.objid AND attnum > 0) AS a (attnum)
+WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND d.classid <> 'pg_type'::regclass AND p.pronamespace::regnamespace::text IS DISTINCT FROM e.extname || '_internal'
+  AND coalesce(CASE a.attnum WHEN 0 THEN obj_description(d.objid, d.classid::regclass::name) ELSE col_description(d.objid, a.attnum) END, '') = ''
+ORDER BY 1;
 DROP VIEW routines, relations;
 -- Once a database.
 CREATE EXTENSION snowflake;

@@ -15,6 +15,7 @@ SELECT ids >= 1000 AS counts_ids, waits >= 0 AS counts_waits, preloaded, server_
        layout, database_layout IS NOT DISTINCT FROM layout AS same_layout, expires_at
 FROM snowflake_status;
 SELECT count(*) AS slots, min(backend_id), max(backend_id), sum(ids) >= 1000 AS counts_ids FROM snowflake_stat_slots;
+SELECT sum(allocated_size) <= 65536 AS is_small FROM pg_shmem_allocations WHERE name LIKE 'snowflake%';
 SELECT count(*) AS own_slot FROM snowflake_stat_slots WHERE pg_backend_pid() = ANY (pids);
 SELECT name, layout, expires_at, ids_per_second, nodes, backends FROM snowflake_layouts ORDER BY name COLLATE "C";
 SELECT * FROM snowflake_migrate.progress;

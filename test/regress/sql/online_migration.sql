@@ -36,7 +36,7 @@ SELECT conrelid::regclass AS table_name, conname, pg_get_constraintdef(oid), con
 FROM pg_constraint
 WHERE conrelid IN ('customers'::regclass, 'visits'::regclass) AND contype IN ('p', 'f')
 ORDER BY conname COLLATE "C";
-INSERT INTO customers (name) VALUES ('after') RETURNING id > 1000 AS is_snowflake;
+INSERT INTO customers (name) VALUES ('after') RETURNING id > snowflake_id_boundary('customers') AND snowflake_id_boundary('customers') > 1000 AS is_snowflake;
 -- A column that was widened is the last one of its table now.
 INSERT INTO visits (customer_id, day) SELECT id, date '2026-11-21' FROM customers WHERE name = 'after';
 SELECT count(*) FROM visits JOIN customers ON id = customer_id;

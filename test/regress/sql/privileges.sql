@@ -34,6 +34,9 @@ SET ROLE regress_snowflake_user;
 SELECT snowflake_stat_reset();
 SELECT snowflake_start_after(1);
 RESET ROLE;
+-- Monitoring may read the mark; a superuser alone moves it.
+SELECT role, string_agg(privilege, ' ' ORDER BY privilege) FROM unnest('{pg_monitor,regress_snowflake_user}'::text[]) AS r (role), unnest('{SELECT,USAGE,UPDATE}'::text[]) AS p (privilege)
+WHERE has_sequence_privilege(role, 'snowflake_internal.mark', privilege) GROUP BY role ORDER BY role;
 -- A superuser.
 SELECT snowflake_start_after(1);
 \set VERBOSITY terse

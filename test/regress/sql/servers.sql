@@ -32,7 +32,7 @@ SELECT * FROM snowflake_audit_tables(schema_name => 'regress_snowflake');
 INSERT INTO orders VALUES (-5);
 SELECT * FROM snowflake_audit_tables(schema_name => 'regress_snowflake');
 SELECT * FROM snowflake_audit_tables(schema_name => 'none');
--- Where a table is watched, one that is not, or no longer, is a finding. Citus: see migration/survey.rs.
+-- Where a table is watched, one that is not, or no longer, is a finding. Citus: see citus.
 DELETE FROM orders WHERE id < 0;
 CREATE TABLE later (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), "Other" bigint UNIQUE DEFAULT snowflake_id());
 CREATE TABLE parted (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);

@@ -4,6 +4,7 @@ SET DateStyle = 'ISO';
 -- A build for tests has snowflake.unprotected besides.
 SELECT name, vartype, unit, context, min_val, max_val FROM pg_settings WHERE name LIKE 'snowflake.%' AND name <> 'snowflake.unprotected' ORDER BY name COLLATE "C";
 SELECT name, boot_val FROM pg_settings WHERE name LIKE 'snowflake.%' AND name <> 'snowflake.unprotected' ORDER BY name COLLATE "C";
+SELECT name AS undescribed FROM pg_settings WHERE name LIKE 'snowflake.%' AND (coalesce(short_desc, '') = '' OR coalesce(extra_desc, '') = '') AND name <> 'snowflake.unprotected';
 -- Any session may say how long it waits and how it copies.
 SET snowflake.max_wait = '10s';
 SHOW snowflake.max_wait;

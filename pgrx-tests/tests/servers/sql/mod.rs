@@ -1,12 +1,8 @@
-//! Each function, each SQLSTATE, each marking: what a single session sees. Each
-//! test has a server of its own, and one transaction, in [`SESSION`].
+//! Each function against the library's own account of it, and in parallel workers. What a
+//! single session sees has golden files (`test/regress`).
 
-mod catalog;
-mod generating;
 mod library;
 mod parallel;
-mod reading;
-mod shadow;
 
 use std::cell::RefCell;
 
