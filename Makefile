@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := all
 .PHONY: all help demo demo-stop check test test-full installcheck install uninstall simulate soak sqlsmith peers online-load new-rows bench clean clean-cache
-.PHONY: deb pgxn tree site test-packages test-clients test-neighbours test-servers
+.PHONY: deb pgxn tree site test-packages test-clients test-neighbours test-servers test-citus
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
 	@scripts/build
@@ -91,6 +91,10 @@ test-neighbours: ## beside thirteen extensions of Debian, in both orders of the 
 test-servers: ## several servers at once: logical replication, Patroni, postgres_fdw, monitoring (10 minutes)
 #: test-servers TESTS=patroni:: -- these only
 	@scripts/test-servers $(TESTS)
+
+test-citus: ## on a cluster of Citus: make test-citus CITUS=/path/to/its/tree (5 minutes, once compiled)
+#: test-citus TESTS=e4 CITUS=… -- the tests whose names begin like this
+	@CITUS='$(CITUS)' scripts/test-citus $(TESTS)
 
 simulate: ## the protocol on simulated clocks and disks: make simulate MINUTES=10 SEED=17 (a minute, once compiled)
 	@MINUTES='$(MINUTES)' SEED='$(SEED)' scripts/simulate

@@ -159,7 +159,7 @@ ready() {
 # Every script of the checkout that bash runs or sources.
 lint_scripts() {
     local file scripts=()
-    for file in scripts/* .ci/* clients/tests/*.sh clients/tests/*/*; do
+    for file in scripts/* .ci/* clients/tests/*.sh clients/tests/*/* test/citus/*.sh; do
         [ -f "$file" ] || continue
         if [ "${file##*.}" = sh ] || sed -n 1p "$file" | grep -q '^#!.*bash'; then scripts+=("$file"); fi
     done

@@ -224,7 +224,8 @@ END
 $function$;
 
 CREATE FUNCTION snowflake_internal.audit(
-    target regclass, column_name name, expected_nodes integer[], boundary bigint, caller_path text
+    target regclass, column_name name, expected_nodes integer[], boundary bigint, caller_path text,
+    is_each_node_asked boolean DEFAULT true
 ) RETURNS TABLE (finding text, ids bigint, example bigint)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -271,6 +272,11 @@ BEGIN
           ON o.kind = f.kind
         GROUP BY f.kind, o.place
         ORDER BY o.place;
+    IF is_each_node_asked THEN
+        RETURN QUERY
+            SELECT n.finding, n.ids, n.example
+            FROM snowflake_internal.not_issued_by_nodes(target, numbers, first, caller_path) AS n;
+    END IF;
 END
 $function$;
 

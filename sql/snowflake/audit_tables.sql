@@ -14,6 +14,8 @@ DECLARE
     is_any_watched CONSTANT boolean := EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgfoid = 'snowflake_internal.watch()'::regprocedure);
     distributed CONSTANT oid[] := snowflake_internal.distributed_tables();
     nodes CONSTANT jsonb := snowflake_internal.facts_of_nodes();
+    -- One that does not answer is a finding, and would be waited for with each table.
+    is_each_node_asked CONSTANT boolean := NOT coalesce(jsonb_path_exists(nodes, '$[*] ? (@.failure != null)'), false);
 BEGIN
     IF schema_name IS NOT NULL AND NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = schema_name) THEN
         PERFORM snowflake_internal.refuse('3F000', format('schema "%s" does not exist', schema_name));
@@ -30,7 +32,8 @@ BEGIN
     LOOP
         BEGIN
             RETURN QUERY SELECT audited.table_oid, audited.name, a.finding, a.ids, a.example
-                         FROM snowflake_internal.audit(audited.table_oid, audited.name, expected_nodes, NULL, caller_path) AS a;
+                         FROM snowflake_internal.audit(audited.table_oid, audited.name, expected_nodes, NULL, caller_path,
+                                                       is_each_node_asked) AS a;
         EXCEPTION
             -- A cancelled job must end.
             WHEN query_canceled OR admin_shutdown OR crash_shutdown THEN

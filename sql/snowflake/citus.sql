@@ -29,6 +29,26 @@ BEGIN
 END
 $function$;
 
+-- Whether Citus has a sequence in its catalog, as those of its tables, also after
+-- undistribute_table(): it refuses to alter it.
+CREATE FUNCTION snowflake_internal.is_sequence_of_citus(sequence regclass)
+RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- For roles that may not read it, too.
+    is_listed boolean := true;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_object') IS NULL THEN
+        RETURN false;
+    ELSIF has_table_privilege('pg_catalog.pg_dist_object', 'SELECT') THEN
+        EXECUTE format('SELECT EXISTS (SELECT FROM pg_catalog.%I AS o WHERE o.classid = ''pg_class''::regclass AND o.objid = $1)',
+                       'pg_dist_object') INTO is_listed USING sequence::oid;
+    END IF;
+    RETURN is_listed;
+END
+$function$;
+
 -- Those with rows on several nodes. The rest is as other tables for what does not read rows.
 CREATE FUNCTION snowflake_internal.distributed_tables()
 RETURNS oid[] LANGUAGE plpgsql STABLE PARALLEL SAFE

@@ -18,17 +18,20 @@ BEGIN
 END
 $function$;
 
--- The statement that gives a column of a table of Citus its new default.
+-- The statement that gives a column of a table of Citus its new default. Shards have neither
+-- the default nor the identity.
 CREATE FUNCTION snowflake_migrate_internal.default_statement(target regclass, column_name name)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
-                  snowflake_migrate_internal.name_of(target), column_name, snowflake_migrate_internal.core_schema())
+    SELECT format('ALTER TABLE %s %sALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', snowflake_migrate_internal.name_of(target),
+                  CASE WHEN a.attidentity <> '' THEN format('ALTER COLUMN %I DROP IDENTITY, ', a.attname) ELSE '' END,
+                  a.attname, snowflake_migrate_internal.core_schema())
+    FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = column_name
 $function$;
 
--- Sets the default on this node alone, as Citus does not do for a distribution column. It is
--- called on each node.
+-- Sets the default on this node alone, as Citus does not do for a distribution column, nor for
+-- one with an identity. It is called on each node.
 CREATE FUNCTION snowflake_migrate_internal.set_default_here(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off SET lock_timeout = '5s'
@@ -41,7 +44,7 @@ BEGIN
 END
 $function$;
 
--- Sets the default of a distribution column on all nodes, on this one last: as long as it
+-- Sets the default of such a column on all nodes, on this one last: as long as it
 -- has the former one, the migration is not complete, and the plan has the step again. On the
 -- others it stays also if this transaction is rolled back: IDs of both kinds are unique.
 CREATE FUNCTION snowflake_migrate_internal.set_default_on_nodes(target regclass, column_name name)
@@ -131,8 +134,8 @@ AS $function$
             text 'gives %s.%s snowflake IDs',
             snowflake_migrate_internal.new_ids_note(ARRAY[(k.target, k.column_name)::snowflake_migrate_internal.key])
             || '. New IDs have the number of the node that evaluates the default'
-            || CASE k.way WHEN 'nodes' THEN '. Sets the default on each node, because Citus does not for a distribution column: '
-                                            'on the others also if this transaction is rolled back'
+            || CASE k.way WHEN 'nodes' THEN '. Sets the default on each node, because Citus does not for a distribution column and '
+                                            'an identity: on the others also if this transaction is rolled back'
                           WHEN 'widen' THEN '. Drops the sequence, and rewrites all shards and their indexes' ELSE '' END,
             snowflake_migrate_internal.citus_switch(k.target, k.column_name, k.way),
             ARRAY[(k.target, k.column_name)::snowflake_migrate_internal.key], rewrites => k.way = 'widen', names => k.names)

@@ -47,8 +47,9 @@ AS $function$
 $function$;
 
 -- The sequences of keys, and what the switch to new IDs does with them: renewed, where only
--- the default of the key and of its partitions and child tables depends on the sequence, and
--- the table's owner may create one there; dropped, with an identity; or kept.
+-- the default of the key and of its partitions and child tables depends on the sequence, the
+-- table's owner may create one there, and Citus lets it be altered; dropped, with an identity;
+-- or kept.
 CREATE FUNCTION snowflake_migrate_internal.sequences_at_switch(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (target regclass, column_name name, sequence regclass, fate text, quoted_name text, former_name text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -64,6 +65,7 @@ AS $function$
            CASE WHEN u.kind LIKE 'identity %' THEN 'dropped'
                 WHEN c.relowner = t.relowner AND c.relpersistence <> 't' AND former.name IS NOT NULL
                      AND has_schema_privilege(t.relowner, n.oid, 'CREATE')
+                     AND NOT snowflake_internal.is_sequence_of_citus(c.oid::regclass)
                      AND NOT EXISTS (SELECT FROM pg_depend AS d
                                      WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
                      AND NOT EXISTS (

@@ -1,13 +1,13 @@
 -- Columns of tables of Citus. It refuses to change the type of a distribution column, of an
--- identity column and of one with a sequence, the default of a distribution column, and
--- triggers. What it can be brought to do are steps (citus.sql); the rest are obstacles.
+-- identity column and of one with a sequence, the default of a distribution column, an
+-- identity, and triggers. What it can be brought to do are steps (citus.sql); the rest are obstacles.
 
 -- How a key of a table of Citus is migrated; no rows for other tables.
 --
 -- | way           | for                                                                         |
 -- |---------------|-----------------------------------------------------------------------------|
 -- | default       | a bigint that is not the distribution column: Citus sends the statement on  |
--- | nodes         | a bigint distribution column: its default is set on each node                |
+-- | nodes         | a bigint distribution or identity column: its default is set on each node    |
 -- | widen         | an integer with a sequence beside the distribution column                    |
 -- | NULL          | the rest                                                                     |
 CREATE FUNCTION snowflake_migrate_internal.citus_keys(keys snowflake_migrate_internal.key[])
@@ -42,10 +42,9 @@ BEGIN
                 SELECT (k.target, k.column_name)::snowflake_migrate_internal.key FROM kept AS k)) AS d
         )
         SELECT k.target, k.column_name, k.kind,
-               CASE WHEN a.attidentity <> '' THEN NULL
-                    WHEN NOT l.is_narrow AND k.is_distribution_column THEN 'nodes'
+               CASE WHEN NOT l.is_narrow AND (k.is_distribution_column OR a.attidentity <> '') THEN 'nodes'
                     WHEN NOT l.is_narrow THEN 'default'
-                    WHEN k.kind = 'distributed' AND NOT k.is_distribution_column AND l.columns = 1
+                    WHEN k.kind = 'distributed' AND NOT k.is_distribution_column AND l.columns = 1 AND a.attidentity = ''
                          AND (k.target, a.attnum) IN (SELECT s.relation, s.attribute FROM own_sequence AS s)
                          AND k.target NOT IN (SELECT u.relation FROM used AS u)
                          AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE k.target IN (i.inhparent, i.inhrelid))

@@ -53,12 +53,17 @@ BEGIN
         ELSE
             EXECUTE command INTO result;
             result := CASE answer.command WHEN 'node_facts' THEN (result::jsonb || answer.result::jsonb)::text
-                                          WHEN 'prepared_here' THEN answer.result WHEN 'node_resolved_id' THEN answer.result ELSE coalesce(result, '') END;
+                                          WHEN 'prepared_here' THEN answer.result WHEN 'issued_bounds' THEN answer.result WHEN 'node_resolved_id' THEN answer.result ELSE coalesce(result, '') END;
         END IF;
         RETURN NEXT;
     END LOOP;
 END $$;
 SELECT relation::regclass, kind, distribution_column FROM snowflake_internal.citus_tables() ORDER BY 1;
+-- A sequence of a table that was one of Citus is not renewed: Citus does not let it be altered.
+SELECT sequence, fate FROM snowflake_migrate_internal.sequences_at_switch(ARRAY[('plain', 'id')::snowflake_migrate_internal.key]);
+CREATE TABLE pg_catalog.pg_dist_object (classid oid, objid oid, objsubid integer);
+INSERT INTO pg_catalog.pg_dist_object VALUES ('pg_class'::regclass, 'plain_id_seq'::regclass, 0);
+SELECT sequence, fate FROM snowflake_migrate_internal.sequences_at_switch(ARRAY[('plain', 'id')::snowflake_migrate_internal.key]);
 
 -- The resolved ID of one node is refused, and not shown as unknown.
 SELECT snowflake_resolved_id();
@@ -99,6 +104,14 @@ INSERT INTO parted VALUES ((41::bigint << 16) + (snowflake_nextval() & ~(63::big
 INSERT INTO parted VALUES ((42::bigint << 16) + (snowflake_nextval() & ~(63::bigint << 16)));
 SELECT table_name, finding, ids FROM snowflake_audit_tables('regress_snowflake');
 SELECT table_name, finding, ids FROM snowflake_audit_tables('regress_snowflake', '{41,42}');
+-- Each node is asked what it cannot have issued.
+INSERT INTO answers SELECT 3, 'issued_bounds', true, jsonb_build_object('node_id', 41, 'bounds', jsonb_object_agg(b, 1)) FROM generate_series(0, 15) AS b;
+SELECT table_name, finding, ids FROM snowflake_audit_tables('regress_snowflake');
+UPDATE answers SET result = '{"node_id": null, "bounds": null}' WHERE command = 'issued_bounds';
+SELECT finding FROM snowflake_audit('parted');
+UPDATE answers SET success = false, result = 'connection refused' WHERE command = 'issued_bounds';
+SELECT finding FROM snowflake_audit('parted');
+DELETE FROM answers WHERE command = 'issued_bounds';
 DELETE FROM parted;
 UPDATE answers SET result = '{"node_id": 40, "layout": "another", "version": "0.9"}' WHERE nodeid = 2;
 UPDATE answers SET result = '{"node_id": 40, "preloaded": false, "stopped": true, "copied_from": "x", "privileges": {"snowflake_nextval()": ["app"]}}' WHERE nodeid = 3;
@@ -161,7 +174,7 @@ SET ROLE regress_owner;
 SELECT snowflake_id_boundary('parted_1');
 SELECT relation::regclass FROM snowflake_internal.citus_tables() LIMIT 1;
 RESET ROLE;
-GRANT SELECT ON pg_catalog.pg_dist_partition, pg_catalog.pg_dist_node, pg_catalog.pg_dist_local_group, answers TO PUBLIC;
+GRANT SELECT ON pg_catalog.pg_dist_object, pg_catalog.pg_dist_partition, pg_catalog.pg_dist_node, pg_catalog.pg_dist_local_group, answers TO PUBLIC;
 SAVEPOINT migration;
 
 -- Migrations: what Citus takes is a step, the rest an obstacle with its remedy.
@@ -182,7 +195,7 @@ SELECT what, lock, rewrites, statement FROM snowflake_migrate.plan('spread') WHE
 SELECT what, lock, rewrites, statement FROM snowflake_migrate.plan('tenants', online => true) WHERE step IS NOT NULL;
 SELECT what, statement FROM snowflake_migrate.plan('listed_wide') WHERE step IS NOT NULL;
 SELECT count(*) FROM snowflake_migrate.plan('listed');
-SELECT count(*) FROM snowflake_migrate.plan('identified');
+SELECT what, statement FROM snowflake_migrate.plan('identified', 'id') WHERE step IS NOT NULL;
 SELECT count(*) FROM snowflake_migrate.plan('tagged', keep_sequence => true);
 SET LOCAL client_min_messages = warning;
 INSERT INTO answers VALUES (3, 'set', false, 'ERROR:  lock timeout');
@@ -194,10 +207,11 @@ UPDATE pg_catalog.pg_dist_node SET isactive = true;
 CALL snowflake_migrate.run('spread');
 CALL snowflake_migrate.run('spread');
 CALL snowflake_migrate.run('tenants', 'id');
+CALL snowflake_migrate.run('identified', 'id');
 CALL snowflake_migrate.run('tagged', 'id', also => '{everywhere,listed_wide,plain}', also_columns => '{id,id,id}');
 SELECT a.attrelid::regclass, format_type(a.atttypid, -1), pg_get_expr(d.adbin, d.adrelid), snowflake_id_boundary(a.attrelid, 'id')
 FROM pg_attribute AS a JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-WHERE a.attname = 'id' AND a.attrelid IN ('spread'::regclass, 'tenants'::regclass, 'tagged'::regclass, 'everywhere'::regclass, 'listed_wide'::regclass) ORDER BY 1;
+WHERE a.attname = 'id' AND a.attrelid IN ('spread'::regclass, 'tenants'::regclass, 'tagged'::regclass, 'everywhere'::regclass, 'listed_wide'::regclass, 'identified'::regclass) ORDER BY 1;
 CALL snowflake_migrate.revert('spread');
 CALL snowflake_migrate.revert('tagged', 'id');
 -- A default that was set by hand: the boundary is left to set.

@@ -495,6 +495,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
             "snowflake_internal.ask_nodes(text)",
             "snowflake_internal.citus_nodes()",
             "snowflake_internal.citus_tables()",
+            "snowflake_internal.is_sequence_of_citus(regclass)",
             "snowflake_internal.protect(regclass)",
             "snowflake_internal.revoke_default_privileges(name,name)",
             "snowflake_internal.watch_ddl()",
