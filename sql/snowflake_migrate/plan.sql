@@ -158,14 +158,14 @@ $function$;
 -- online migration that they belong to.
 -- Compiling a query over the catalog takes longer than running it.
 CREATE FUNCTION snowflake_migrate_internal.plan(
-    keys snowflake_migrate_internal.key[], online boolean, search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false
+    keys snowflake_migrate_internal.key[], online boolean, search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false,
+    factor numeric DEFAULT NULL
 ) RETURNS SETOF snowflake_migrate_internal.step LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
     steps snowflake_migrate_internal.step[];
-    factor numeric;
-    is_paused boolean;
+    is_paused boolean := false;
 BEGIN
     IF online THEN
         -- As MOST_KEYS in src/migrate/records.rs.
@@ -180,18 +180,14 @@ BEGIN
     steps := ARRAY(
         SELECT s
         FROM snowflake_migrate_internal.steps(keys, coalesce(online, false), search_path, coalesce(keep_sequence, false)) AS s);
+    IF factor IS NULL THEN
+        factor := snowflake_migrate_internal.rehearsed_factor();
+        is_paused := false;
+    END IF;
     -- Measuring takes a part of a second.
     IF factor IS NULL AND (SELECT sum((s.work).seconds) FROM unnest(steps) AS s) >= 1 THEN
         factor := snowflake_migrate_internal.processor_factor();
-        is_paused := false;
     END IF;
-    RETURN QUERY
-        SELECT s.place::integer, s.kind, s.relation, s.lock_level, s.rewrites, s.in_transaction, s.what, s.note,
-               s.commands, s.keys, s.names,
-               ((s.work).rows, (s.work).bytes,
-                (s.work).seconds * CASE WHEN s.kind = 'copy' OR NOT is_paused
-                                        THEN coalesce(factor, 1) ELSE 1 END)::snowflake_migrate_internal.work
-        FROM unnest(steps) WITH ORDINALITY AS s (
-            number, kind, relation, lock_level, rewrites, in_transaction, what, note, commands, keys, names, work, place);
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.steps_at(steps, factor, is_paused) AS s;
 END
 $function$;

@@ -134,13 +134,22 @@ DECLARE
     locking regclass[];
     lock_mode text;
     detail text;
+    by_rates numeric;
+    factor numeric;
+    began timestamptz;
 BEGIN
     PERFORM snowflake_migrate_internal.exclude_others(keys);
     PERFORM snowflake_migrate_internal.pin(keys);
     -- Not by the steps, which run as the tables' owners.
     SET LOCAL snowflake_migrate_internal.recompiles_later = 'on';
     BEGIN
-        steps := ARRAY(SELECT s FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence) AS s);
+        steps := ARRAY(SELECT s FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence, factor => 1) AS s);
+        by_rates := (SELECT sum((s.work).seconds) FROM unnest(steps) AS s);
+        IF by_rates >= 1 THEN
+            factor := coalesce(snowflake_migrate_internal.rehearsed_factor(), snowflake_migrate_internal.processor_factor());
+            steps := ARRAY(SELECT s FROM snowflake_migrate_internal.steps_at(steps, factor) AS s);
+        END IF;
+        began := clock_timestamp();
         FOREACH plan_step IN ARRAY steps LOOP
             IF done = 0 THEN
                 PERFORM snowflake_migrate_internal.lock_first(keys, keep_sequence);
@@ -184,5 +193,6 @@ BEGIN
     END IF;
     EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
     PERFORM snowflake_migrate_internal.report_run(keys, done > 0, was_switched, keep_sequence);
+    PERFORM snowflake_migrate_internal.report_time(by_rates, by_rates * factor, extract(epoch FROM clock_timestamp() - began));
 END
 $function$;

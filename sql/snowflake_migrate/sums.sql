@@ -18,9 +18,11 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('Time: %s, ', coalesce(string_agg(format('%s %s', k.name, snowflake_migrate_internal.short_time(k.seconds)), ', '
                                                     ORDER BY k.place) FILTER (WHERE k.seconds IS NOT NULL), 'little'))
-           || coalesce((SELECT format('at the speed of the backfill until now, %s rows a second',
-                                    to_char(m.rows_per_second, 'FM999,999,999'))
+           || coalesce((SELECT format('at the speed of the backfill until now, %s rows a second (snowflake_migrate.time_factor = %s)',
+                                    to_char(m.rows_per_second, 'FM999,999,999'), round(m.factor, 2))
                         FROM snowflake_migrate_internal.measured_factor(keys) AS m WHERE m.factor IS NOT NULL),
+                       'at the speed of the rehearsal (snowflake_migrate.time_factor = '
+                       || snowflake_migrate_internal.rehearsed_factor() || ')',
                        'by rows, bytes and index entries, at rates measured on a 2-core machine '
                        'and the present speed of this server''s processor, not of its disks: '
                        || CASE WHEN bool_or(k.place = 2) THEN 'the plan corrects it after the first batches' ELSE 'measure on a copy' END)
@@ -41,10 +43,10 @@ AS $function$
 DECLARE
     seconds CONSTANT numeric := (SELECT sum((s.work).seconds) FROM unnest(steps) AS s);
     validations CONSTANT bigint := (SELECT count(*) FROM unnest(steps) AS s WHERE s.kind = 'validation');
-    -- Of a rewrite: additional space, WAL.
-    rewrite_space CONSTANT numeric := 1.3;
-    rewrite_wal CONSTANT numeric := 1.25;
+    -- Of a rewrite: additional space. Narrow rows grow by an eighth.
+    rewrite_space CONSTANT numeric := 1.1;
     tables bigint;
+    rows numeric;
     bytes numeric;
     largest numeric;
     index_count bigint;
@@ -58,8 +60,8 @@ BEGIN
     IF online AND EXISTS (SELECT FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow) THEN
         SELECT n.tables, n.bytes, n.wal INTO tables, space, wal
         FROM snowflake_migrate_internal.backfill_needs(keys) AS n;
-        SELECT count(*), coalesce(space, 0) + coalesce(sum(pg_relation_size(i.index)), 0),
-               coalesce(wal, 0) + coalesce(sum(pg_relation_size(i.index)), 0)
+        SELECT count(*), coalesce(space, 0) + coalesce(sum(snowflake_migrate_internal.main_bytes(i.index)), 0),
+               coalesce(wal, 0) + coalesce(sum(snowflake_migrate_internal.main_bytes(i.index)), 0)
         INTO index_count, space, wal
         FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE NOT i.is_ready;
         what := format('in all: %s more disk, %s', pg_size_pretty(space), snowflake_migrate_internal.rough_time(seconds));
@@ -69,8 +71,10 @@ BEGIN
                 || snowflake_migrate_internal.time_note(keys, steps);
         RETURN;
     END IF;
-    SELECT count(*), sum(t.bytes), max(t.bytes), sum(t.indexes) INTO tables, bytes, largest, index_count
-    FROM (SELECT pg_total_relation_size(f.relation) AS bytes, (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = f.relation) AS indexes
+    SELECT count(*), sum(t.bytes), max(t.bytes), sum(t.indexes), sum(t.rows) INTO tables, bytes, largest, index_count, rows
+    FROM (SELECT snowflake_migrate_internal.row_estimate(f.relation) AS rows,
+                 snowflake_migrate_internal.total_bytes(f.relation) AS bytes,
+                 (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = f.relation) AS indexes
           FROM (SELECT DISTINCT tree.relation
                 FROM snowflake_migrate_internal.linked_columns(keys) AS r
                 JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
@@ -95,7 +99,7 @@ BEGIN
                    snowflake_migrate_internal.counted(tables, text 'table'),
                    CASE index_count WHEN 1 THEN '1 index' ELSE to_char(index_count, 'FM999,999,999') || ' indexes' END,
                    pg_size_pretty(round(bytes * rewrite_space)), pg_size_pretty(round(largest * rewrite_space)),
-                   pg_size_pretty(round(bytes * rewrite_wal)), snowflake_migrate_internal.counted(foreign_keys, text 'foreign key'),
+                   pg_size_pretty(round(snowflake_migrate_internal.rewrite_wal(rows, bytes))), snowflake_migrate_internal.counted(foreign_keys, text 'foreign key'),
                    snowflake_migrate_internal.time_note(keys, steps));
 END
 $function$;

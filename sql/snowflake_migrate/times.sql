@@ -22,7 +22,7 @@ AS $function$
     FROM pg_index AS i
     JOIN pg_class AS c ON c.oid = i.indexrelid
     JOIN pg_am AS m ON m.oid = c.relam
-    CROSS JOIN LATERAL (SELECT pg_relation_size(i.indexrelid)::numeric) AS size (bytes)
+    CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.main_bytes(i.indexrelid)::numeric) AS size (bytes)
     -- A partial index has few rows. Without statistics, it has all of them.
     CROSS JOIN LATERAL (SELECT CASE WHEN i.indpred IS NOT NULL AND c.reltuples >= 0 THEN c.reltuples::numeric ELSE rows END) AS b (entries)
     CROSS JOIN LATERAL (
@@ -59,7 +59,7 @@ $function$;
 -- because that takes longer for hundreds of tables.
 CREATE FUNCTION snowflake_migrate_internal.is_small(relation regclass)
 RETURNS boolean LANGUAGE sql STABLE
-RETURN pg_catalog.pg_relation_size($1) OPERATOR(pg_catalog.<) 1048576::pg_catalog.int8;
+RETURN snowflake_migrate_internal.table_bytes($1) OPERATOR(pg_catalog.<) 1048576::pg_catalog.int8;
 
 -- A validation of a table's rows.
 CREATE FUNCTION snowflake_migrate_internal.scan_work(relation regclass)
@@ -67,7 +67,7 @@ RETURNS snowflake_migrate_internal.work LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT (s.rows, s.bytes, snowflake_migrate_internal.scan_seconds(s.rows, s.bytes))::snowflake_migrate_internal.work
-    FROM (SELECT snowflake_migrate_internal.row_estimate(relation)::numeric, pg_relation_size(relation)::numeric
+    FROM (SELECT snowflake_migrate_internal.row_estimate(relation)::numeric, snowflake_migrate_internal.main_bytes(relation)::numeric
           WHERE NOT snowflake_migrate_internal.is_small(relation)) AS s (rows, bytes)
 $function$;
 
@@ -89,7 +89,8 @@ CREATE FUNCTION snowflake_migrate_internal.index_work(relation regclass, index r
 RETURNS snowflake_migrate_internal.work LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT (s.rows, pg_relation_size(index)::numeric, 2 * s.seconds + e.built * r.built_entry / 1e6)::snowflake_migrate_internal.work
+    SELECT (s.rows, snowflake_migrate_internal.main_bytes(index)::numeric,
+            2 * s.seconds + e.built * r.built_entry / 1e6)::snowflake_migrate_internal.work
     FROM snowflake_migrate_internal.scan_work(relation) AS s
     CROSS JOIN snowflake_migrate_internal.rates() AS r
     CROSS JOIN LATERAL snowflake_migrate_internal.index_entries(index, s.rows) AS e
@@ -117,7 +118,8 @@ AS $function$
         SELECT w.attrelid FROM widened AS w UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relation
     ), rewritten AS (
         SELECT t.relation, snowflake_migrate_internal.row_estimate(t.relation)::numeric AS rows,
-               pg_table_size(t.relation)::numeric AS heap, pg_total_relation_size(t.relation)::numeric AS bytes
+               snowflake_migrate_internal.table_bytes(t.relation)::numeric AS heap,
+               snowflake_migrate_internal.total_bytes(t.relation)::numeric AS bytes
         FROM tree AS t JOIN pg_class AS c ON c.oid = t.relation AND c.relkind = 'r'
         WHERE NOT snowflake_migrate_internal.is_small(t.relation)
     ), checked AS MATERIALIZED (
@@ -141,6 +143,12 @@ AS $function$
     CROSS JOIN snowflake_migrate_internal.rates() AS r
     CROSS JOIN LATERAL snowflake_migrate_internal.table_entries(w.relation, w.rows) AS e
 $function$;
+
+-- The WAL of a rewrite: the pages of the table and its indexes, and the head of a record for each row,
+-- which counts where rows are narrow.
+CREATE FUNCTION snowflake_migrate_internal.rewrite_wal(rows numeric, bytes numeric)
+RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (bytes + 36 * rows);
 
 -- How many times as long as by the rates the backfill of these keys took, as far as it has come,
 -- with its pauses; NULL if that is not known yet. paused: whether it had any, which the other steps have not.

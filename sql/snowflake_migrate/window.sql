@@ -112,7 +112,7 @@ AS $function$
                   (SELECT snowflake_migrate_internal.some_names(array_agg(format('%s.%I', w.target, w.column_name) ORDER BY w.place))
                    FROM widened AS w),
                   dependents,
-                  (SELECT pg_size_pretty(sum(pg_total_relation_size(tree.relid))) FROM tree))
+                  (SELECT pg_size_pretty(sum(snowflake_migrate_internal.total_bytes(tree.relid))) FROM tree))
            || coalesce('. Also locked: ' || locked_too, '')
            || coalesce('. Also locked for their foreign keys: ' || snowflake_migrate_internal.some_names((
                   SELECT array_agg(DISTINCT o.name ORDER BY o.name)
@@ -189,7 +189,7 @@ AS $function$
         text 'widens %s of %s',
         format('rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) '
                'and checks its foreign keys again',
-               pg_size_pretty((SELECT sum(pg_total_relation_size(t.relid)) FROM (
+               pg_size_pretty((SELECT sum(snowflake_migrate_internal.total_bytes(t.relid)) FROM (
                    WITH RECURSIVE tree (relid) AS (
                        SELECT d.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                    SELECT tree.relid FROM tree) AS t)))

@@ -3,6 +3,8 @@
 -- A definition without what follows from a column's type: casts between numbers, the
 -- parentheses and spaces around them, and the aliases that PostgreSQL writes for
 -- expressions and not for columns. (The names of a view's columns are compared apart.)
+-- Without casts between text and varchar, too: PostgreSQL writes those of IN at the array,
+-- reads them, and writes them at its elements.
 CREATE FUNCTION snowflake_migrate_internal.without_types(definition text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET jit = off
@@ -10,7 +12,7 @@ AS $function$
     SELECT regexp_replace(
         regexp_replace(
             regexp_replace(definition, E'\\sAS ("([^"]|"")+"|\\w+)', '', 'g'),
-            E'::(smallint|integer|bigint|numeric)(\\(\\d+(,\\d+)?\\))?(\\[\\])*', '', 'g'),
+            E'::((smallint|integer|bigint|numeric)(\\(\\d+(,\\d+)?\\))?|(text|character varying)(?!\\())(\\[\\])*', '', 'g'),
         E'[()\\s]', '', 'g')
 $function$;
 

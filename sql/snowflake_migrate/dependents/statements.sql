@@ -5,9 +5,10 @@
 
 -- The GRANT statements that lead to an access control list. They are run by the
 -- roles that granted the privileges. A role comes after the one that it has its
--- grant options from. Default privileges are revoked first.
+-- grant options from. Default privileges are revoked first. Portable ones are without
+-- MAINTAIN, which only 17 and later have.
 CREATE FUNCTION snowflake_migrate_internal.grants(
-    object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]
+    object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[], portable boolean
 ) RETURNS TABLE (place bigint, role oid, statement text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -23,6 +24,7 @@ AS $function$
                              WHERE f.defaclrole = owner AND f.defaclobjtype = object_type AND f.defaclnamespace IN (0, schema))
                          THEN acldefault(object_type, owner) END) WITH ORDINALITY AS i (item, place)
         CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
+        WHERE NOT (portable AND x.privilege_type = 'MAINTAIN')
     ), grantor (role, level) AS (
         SELECT owner, 0
       UNION
@@ -193,8 +195,9 @@ AS $function$
 $function$;
 
 -- The privileges on views, on their columns and on functions.
-CREATE FUNCTION snowflake_migrate_internal.privilege_statements(dependents snowflake_migrate_internal.named_dependent[])
-RETURNS SETOF snowflake_migrate_internal.creation LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_migrate_internal.privilege_statements(
+    dependents snowflake_migrate_internal.named_dependent[], portable boolean
+) RETURNS SETOF snowflake_migrate_internal.creation LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT d.place, d.identity, a.part, a.first_rank + g.place, g.statement, g.role
@@ -209,7 +212,8 @@ AS $function$
         WHERE d.kind IN ('view', 'materialized view') AND a.attrelid = d.object AND a.attnum > 0 AND a.attacl IS NOT NULL
       UNION ALL
         SELECT 3, 0, 'f', d.sql_name, NULL, f.proacl FROM pg_proc AS f WHERE d.kind = 'function' AND f.oid = d.object) AS a
-    CROSS JOIN LATERAL snowflake_migrate_internal.grants(a.object_type, a.target, a.column_name, d.owner, d.schema, a.acl) AS g
+    CROSS JOIN LATERAL snowflake_migrate_internal.grants(
+        a.object_type, a.target, a.column_name, d.owner, d.schema, a.acl, portable) AS g
 $function$;
 
 -- Comments, security labels and dependencies on extensions.
@@ -248,9 +252,10 @@ AS $function$
 $function$;
 
 -- The statements that drop the objects (phase 1), create them (2) and fill
--- materialized views (3), in order.
-CREATE FUNCTION snowflake_migrate_internal.dependent_statements(columns snowflake_migrate_internal.key[])
-RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
+-- materialized views (3), in order; portable ones for a server of any version.
+CREATE FUNCTION snowflake_migrate_internal.dependent_statements(
+    columns snowflake_migrate_internal.key[], portable boolean DEFAULT false
+) RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC'
 SET extra_float_digits = 3 SET quote_all_identifiers = off
 AS $function$
@@ -265,7 +270,7 @@ AS $function$
       UNION ALL
         SELECT c.* FROM given AS g CROSS JOIN LATERAL snowflake_migrate_internal.setting_statements(g.dependents) AS c
       UNION ALL
-        SELECT c.* FROM given AS g CROSS JOIN LATERAL snowflake_migrate_internal.privilege_statements(g.dependents) AS c
+        SELECT c.* FROM given AS g CROSS JOIN LATERAL snowflake_migrate_internal.privilege_statements(g.dependents, portable) AS c
       UNION ALL
         SELECT c.* FROM given AS g CROSS JOIN LATERAL snowflake_migrate_internal.annotation_statements(g.dependents) AS c
     )

@@ -145,7 +145,7 @@ AS $function$
       UNION ALL
         SELECT 2, i.definition, 'builds index %s of %s',
                format('the counterpart of %s. Needs as much disk space as that index (%s now), and as much WAL',
-                      i.index, pg_size_pretty(pg_relation_size(i.index))),
+                      i.index, pg_size_pretty(snowflake_migrate_internal.main_bytes(i.index))),
                (SELECT quote_ident(c.relname) FROM pg_class AS c WHERE c.oid = i.index),
                snowflake_migrate_internal.index_work(i.relation, i.index)
     ) AS step

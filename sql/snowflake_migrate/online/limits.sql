@@ -182,10 +182,11 @@ AS $function$
 BEGIN
     IF online THEN
         RETURN coalesce((SELECT n.wal FROM snowflake_migrate_internal.backfill_needs(keys) AS n), 0)
-            + coalesce((SELECT sum(pg_relation_size(i.index)) FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
+            + coalesce((SELECT sum(snowflake_migrate_internal.main_bytes(i.index)) FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
                         WHERE NOT i.is_ready), 0);
     END IF;
-    RETURN (SELECT coalesce(sum(1.25 * pg_total_relation_size(t.relation)), 0)
+    RETURN (SELECT coalesce(sum(snowflake_migrate_internal.rewrite_wal(
+                snowflake_migrate_internal.row_estimate(t.relation), snowflake_migrate_internal.total_bytes(t.relation))), 0)
             FROM (SELECT DISTINCT tree.relation
                   FROM snowflake_migrate_internal.linked_columns(keys) AS r
                   JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute

@@ -113,7 +113,7 @@ AS $function$
                 ELSE round(size.blocks * ((size.block - 24) / (28 + size.width)::double precision)) END::bigint
     FROM pg_class AS c
     CROSS JOIN LATERAL (
-        SELECT pg_relation_size(c.oid, 'main')::numeric / b.block AS blocks, b.block,
+        SELECT snowflake_migrate_internal.main_bytes(c.oid)::numeric / b.block AS blocks, b.block,
                (SELECT sum(CASE WHEN a.attlen > 0 THEN a.attlen ELSE 32 END) FROM pg_attribute AS a
                 WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS width
         FROM (SELECT current_setting('block_size')::bigint AS block) AS b

@@ -165,7 +165,7 @@ BEGIN
                              FROM snowflake_migrate_internal.table_tree(key.relation, key.attname) AS f
                              JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r');
             -- A table with several of the columns is rewritten once.
-            SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
+            SELECT count(*), coalesce(sum(snowflake_migrate_internal.total_bytes(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
             FROM (SELECT DISTINCT f.relation
                   FROM unnest(key.narrow) AS n
                   CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(n.target, n.column_name) AS f

@@ -502,6 +502,11 @@ AS $function$
                           f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
         FROM found AS f
       UNION ALL
+        SELECT 'JSON key', j.relation::regclass::text, j.attname, j.type_name, j.certainty, j.reason, NULL
+        FROM key
+        CROSS JOIN LATERAL snowflake_migrate_internal.json_references((key.relation, key.attname)::snowflake_migrate_internal.key) AS j
+        WHERE by_value
+      UNION ALL
         SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name, 'likely',
                format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one',
                       key.relation::regclass), NULL

@@ -56,7 +56,9 @@ RETURN $query$
     CROSS JOIN LATERAL (VALUES
         (format('type of column %I', a.attname), format_type(a.atttypid, a.atttypmod)),
         (format('column %I', a.attname), concat_ws(', ', CASE WHEN a.attnotnull THEN 'not null' END,
-            CASE WHEN a.atthasdef AND a.attgenerated = '' THEN 'default' END, 'identity ' || nullif(a.attidentity::text, ''),
+            CASE WHEN a.atthasdef AND a.attgenerated = '' THEN 'default' END,
+            -- Since 17, partitions have that of their parent.
+            'identity ' || CASE WHEN NOT k.relispartition THEN nullif(a.attidentity::text, '') END,
             'generated ' || nullif(a.attgenerated::text, ''),
             'collation ' || nullif((SELECT l.collname FROM pg_collation AS l WHERE l.oid = a.attcollation), 'default')))
     ) AS f (fact, value)
@@ -182,6 +184,30 @@ RETURN $query$
                                                   'check', pg_get_expr(p.polwithcheck, p.polrelid))
                                  FROM pg_policy AS p WHERE p.oid = e.object)
                            WHEN c.relkind = 'i' THEN pg_get_indexdef(e.object) ELSE pg_get_viewdef(e.object) END,
+        -- Makes it from this definition, a view with another name: what PostgreSQL prints of that may
+        -- differ once, as casts of IN (...) on varchar do.
+        'again', CASE WHEN e.class = 'pg_rewrite'::regclass
+                      THEN format('DROP RULE %I ON %s; %s', w.rulename, w.ev_class::regclass, pg_get_ruledef(e.object))
+                      WHEN e.class = 'pg_trigger'::regclass
+                      THEN format('DROP TRIGGER %I ON %s; %s', t.tgname, t.tgrelid::regclass, pg_get_triggerdef(e.object))
+                      WHEN e.class = 'pg_proc'::regclass THEN pg_get_functiondef(e.object)
+                      WHEN e.class = 'pg_statistic_ext'::regclass
+                      THEN format('DROP STATISTICS %s; %s', i.identity, pg_get_statisticsobjdef(e.object))
+                      WHEN e.class = 'pg_attrdef'::regclass
+                      THEN (SELECT format('ALTER VIEW %s ALTER %I SET DEFAULT %s', f.adrelid::regclass, a.attname,
+                                          pg_get_expr(f.adbin, f.adrelid))
+                            FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+                            WHERE f.oid = e.object)
+                      WHEN e.class = 'pg_policy'::regclass
+                      THEN (SELECT concat(format('ALTER POLICY %I ON %s', p.polname, p.polrelid::regclass),
+                                          ' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')',
+                                          ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')')
+                            FROM pg_policy AS p WHERE p.oid = e.object)
+                      WHEN c.relkind = 'i' THEN format('DROP INDEX %s; %s', i.identity, pg_get_indexdef(e.object))
+                      ELSE format('CREATE VIEW %I.widening_again_%s AS %s', current_setting('widening_script.schema'),
+                                  e.object, pg_get_viewdef(e.object)) END,
+        'again as', CASE WHEN c.relkind IN ('v', 'm')
+                         THEN format('view %I.widening_again_%s', current_setting('widening_script.schema'), e.object) END,
         'owner', pg_get_userbyid(coalesce(c.relowner, f.proowner)), 'options', c.reloptions, 'method', c.relam,
         'tablespace', c.reltablespace,
         'privileges', (SELECT string_agg(format('%s %s by %s%s', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(a.grantee) END,
@@ -191,6 +217,13 @@ RETURN $query$
                        FROM aclexplode(coalesce(c.relacl, f.proacl,
                                                 CASE WHEN c.relkind IN ('v', 'm') THEN acldefault('r', c.relowner)
                                                      WHEN f.oid IS NOT NULL THEN acldefault('f', f.proowner) END)) AS a),
+        -- Only 17 and later have it. A script for servers of any version keeps what it finds.
+        'maintain', (SELECT coalesce(jsonb_agg(format('GRANT MAINTAIN ON TABLE %s TO %s%s', i.identity,
+                                                      CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
+                                                      CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' END)
+                                               ORDER BY a.grantee, a.is_grantable), '[]')
+                     FROM aclexplode(CASE WHEN c.relkind IN ('v', 'm') THEN coalesce(c.relacl, acldefault('r', c.relowner)) END) AS a
+                     WHERE a.privilege_type = 'MAINTAIN'),
         'columns', (SELECT jsonb_agg(jsonb_build_array(a.attname, format_type(a.atttypid, a.atttypmod), to_jsonb(a) -> 'attstattarget',
                                      a.attcompression, a.attstorage, a.attacl::text,
                                      (SELECT jsonb_agg(o) FROM unnest(a.attoptions) AS o

@@ -84,7 +84,7 @@ SET default_transaction_isolation = 'read committed';
 SET default_transaction_read_only = off;
 SET default_tablespace = '';
 SET row_security = on;
-SELECT pg_catalog.set_config('widening_script.schema', :'schema', false) AS "schema",
+SELECT pg_catalog.set_config('widening_script.schema', :'schema'::pg_catalog.name::pg_catalog.text, false) AS "schema",
        pg_catalog.set_config('widening_script.role_override', :'role_override', false) AS role_override,
        pg_catalog.transaction_timestamp() <> pg_catalog.statement_timestamp() AS in_transaction \gset widening_
 \if :widening_in_transaction
@@ -231,16 +231,20 @@ DECLARE
                               WHERE o.conrelid = relation::regclass AND o.conname = name AND o.contype = 'c');
     copy CONSTANT text := format('%%I.widening_copy', current_setting('widening_script.schema'));
     expected text;
+    again text;
 BEGIN
     BEGIN
         EXECUTE format('CREATE TABLE %%s (LIKE %%s)', copy, relation);
-        EXECUTE format('ALTER TABLE %%s ADD CONSTRAINT %%I %%s', copy, name, definition);
-        SELECT pg_get_constraintdef(o.oid) INTO expected FROM pg_constraint AS o WHERE o.conrelid = copy::regclass AND o.conname = name;
+        EXECUTE format('ALTER TABLE %%s ADD CONSTRAINT a %%s, ADD CONSTRAINT b %%s', copy, definition, present);
+        SELECT max(pg_get_constraintdef(o.oid)) FILTER (WHERE o.conname = 'a'),
+               max(pg_get_constraintdef(o.oid)) FILTER (WHERE o.conname = 'b')
+        INTO expected, again FROM pg_constraint AS o WHERE o.conrelid = copy::regclass;
         RAISE EXCEPTION USING ERRCODE = 'WS001';
     EXCEPTION WHEN SQLSTATE 'WS001' THEN
         NULL;
     END;
-    IF expected IS DISTINCT FROM present THEN
+    -- PostgreSQL prints some expressions, as IN (...) on varchar, otherwise after it has read them once.
+    IF expected IS DISTINCT FROM present AND expected IS DISTINCT FROM again THEN
         RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the database is not as it was where the script was made',
             DETAIL = format('%%s, constraint %%I: %%s, made for: %%s', relation, name, present, expected),
             HINT = 'What is done remains done. Dump the schema again, and make the script anew.';
@@ -262,19 +266,54 @@ $text$-- What depends on tables and is created again, as this server prints it.
 CREATE OR REPLACE FUNCTION :"schema".widening_description(relations text[]) RETURNS TABLE (object text, properties jsonb)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off AS %1$s;
 
+-- MAINTAIN on views, and that which they had before they were created again.
+CREATE OR REPLACE FUNCTION :"schema".widening_maintain(relations text[]) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, :"schema", pg_temp AS $procedure$
+    SELECT coalesce(jsonb_agg(s.statement), '[]')
+    FROM widening_description(relations) AS d CROSS JOIN LATERAL jsonb_array_elements(d.properties -> 'maintain') AS s (statement)
+$procedure$;
+CREATE OR REPLACE PROCEDURE :"schema".widening_grant(former jsonb, relations text[])
+LANGUAGE plpgsql SET search_path = pg_catalog, :"schema", pg_temp AS $procedure$
+DECLARE
+    missing text;
+BEGIN
+    FOR missing IN SELECT jsonb_array_elements_text(former) EXCEPT SELECT jsonb_array_elements_text(widening_maintain(relations)) LOOP
+        EXECUTE missing;
+    END LOOP;
+END
+$procedure$;
+
+-- Makes what has another definition once more from the former one.
+CREATE OR REPLACE PROCEDURE :"schema".widening_again(former jsonb, present jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET check_function_bodies = off AS $procedure$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN SELECT f.value ->> 'again' FROM jsonb_each(former) AS f JOIN jsonb_each(present) AS n USING (key)
+                     WHERE f.value -> 'definition' <> n.value -> 'definition' LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$procedure$;
+
 -- Drops and creates what depends on the tables of a unit, without a change of types, compares, and takes that back.
 CREATE OR REPLACE PROCEDURE :"schema".widening_try(unit integer, relations text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, :"schema", pg_temp AS $procedure$
 DECLARE
     former jsonb;
+    maintain CONSTANT jsonb := widening_maintain(relations);
     present jsonb;
+    again jsonb;
     differences text;
 BEGIN
     SELECT jsonb_object_agg(object, properties) INTO former FROM widening_description(relations);
     BEGIN
         EXECUTE format('CALL widening_drop_%%s()', unit);
         EXECUTE format('CALL widening_create_%%s()', unit);
+        CALL widening_grant(maintain, relations);
         SELECT jsonb_object_agg(object, properties) INTO present FROM widening_description(relations);
+        CALL widening_again(former, present);
+        SELECT jsonb_object_agg(object, properties -> 'definition') INTO again FROM widening_description(relations);
         RAISE EXCEPTION USING ERRCODE = 'WS001';
     EXCEPTION
         WHEN SQLSTATE 'WS001' THEN
@@ -292,7 +331,11 @@ BEGIN
                                                               coalesce(f.value ->> p.property, 'none'),
                                                               coalesce(n.value ->> p.property, 'none')), E'\n' ORDER BY p.property)
                                      FROM jsonb_object_keys(f.value) AS p (property)
-                                     WHERE f.value -> p.property IS DISTINCT FROM n.value -> p.property) END, E'\n' ORDER BY key)
+                                     WHERE p.property NOT IN ('maintain', 'again', 'again as')
+                                       AND f.value -> p.property IS DISTINCT FROM n.value -> p.property
+                                       AND (p.property <> 'definition'
+                                            OR again -> coalesce(f.value ->> 'again as', key) IS DISTINCT FROM n.value -> p.property)) END,
+                          E'\n' ORDER BY key)
         INTO differences
         FROM jsonb_each(former) AS f FULL JOIN jsonb_each(present) AS n USING (key)
         WHERE f.value IS DISTINCT FROM n.value;

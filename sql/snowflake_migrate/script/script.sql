@@ -138,12 +138,14 @@ AS $function$
         unit.locks || E'\n', snowflake_migrate_internal.script_fills(unit.fills, true),
         CASE WHEN unit.drops IS NOT NULL
              THEN format(E'-- Under the locks once more.\nCALL :"schema".widening_try(%1$s, %2$s::text[]);\n'
+                         'SELECT :"schema".widening_maintain(%2$s::text[]) AS maintain \\gset widening_\n'
                          'CALL :"schema".widening_drop_%1$s();\n',
                          unit.number, unit.tables) END,
         E'SET LOCAL search_path = :table_path;\n',
         array_to_string(unit.changes, E'\n') || E'\n',
         CASE WHEN unit.creations IS NOT NULL
-             THEN format(E'SET LOCAL search_path = pg_catalog, pg_temp;\nCALL :"schema".widening_create_%s();\n', unit.number) END,
+             THEN format(E'SET LOCAL search_path = pg_catalog, pg_temp;\nCALL :"schema".widening_create_%s();\n'
+                         'CALL :"schema".widening_grant(:''widening_maintain'', %s::text[]);\n', unit.number, unit.tables) END,
         E'SET LOCAL search_path = :table_path;\n' || snowflake_migrate_internal.script_fills(unit.fills, false),
         format(E'INSERT INTO :"schema".widening_unit VALUES (%1$s, pg_catalog.clock_timestamp());\nCOMMIT;\n'
                '\\echo unit %1$s of %2$s is done\n\\endif\n', unit.number, units))
@@ -162,7 +164,9 @@ AS $function$
                            '' ORDER BY u.number)
          FROM unnest(units) AS u WHERE u.drops IS NOT NULL),
         E'DROP PROCEDURE :"schema".widening_compare();\nDROP PROCEDURE :"schema".widening_compare_check(text, text, text);\n'
-        'DROP PROCEDURE :"schema".widening_try(integer, text[]);\n'
+        'DROP PROCEDURE :"schema".widening_try(integer, text[]);\nDROP PROCEDURE :"schema".widening_grant(jsonb, text[]);\n'
+        'DROP PROCEDURE :"schema".widening_again(jsonb, jsonb);\n'
+        'DROP FUNCTION :"schema".widening_maintain(text[]);\n'
         'DROP PROCEDURE :"schema".widening_check_rows(text, text);\n'
         'DROP FUNCTION :"schema".widening_facts(text[]);\nDROP FUNCTION :"schema".widening_description(text[]);\n'
         'DROP TABLE :"schema".widening_made_for, :"schema".widening_unit, :"schema".widening_state;\n'

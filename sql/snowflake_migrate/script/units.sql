@@ -37,7 +37,7 @@ BEGIN
     END IF;
     RETURN QUERY
         SELECT CASE s.phase WHEN 1 THEN 1 ELSE 3 END, s.role, snowflake_migrate_internal.terminated(s.statement)
-        FROM snowflake_migrate_internal.dependent_statements(keys) WITH ORDINALITY AS s (phase, role, statement, identity, place)
+        FROM snowflake_migrate_internal.dependent_statements(keys, true) WITH ORDINALITY AS s (phase, role, statement, identity, place)
         WHERE s.phase < 3 ORDER BY s.place;
     RETURN QUERY
         SELECT 4, d.owner, snowflake_migrate_internal.name_of(d.relation)
@@ -72,7 +72,8 @@ RETURNS SETOF snowflake_migrate_internal.script_statement LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH statement AS MATERIALIZED (
-        SELECT p.number, p.kind, format(p.what, VARIADIC coalesce(p.names, '{}')) AS what, p.lock_level, p.relation,
+        SELECT p.number, p.kind, p.lock_level, p.relation,
+               format(p.what, VARIADIC coalesce(p.names, '{}')) || snowflake_migrate_internal.work_words(p.work) AS what,
                CASE WHEN p.kind = 'widen' THEN ARRAY(SELECT k.target FROM unnest(p.keys) AS k)
                     WHEN p.rewrites THEN ARRAY[p.relation] ELSE '{}' END AS changed,
                c.place AS command, s.*

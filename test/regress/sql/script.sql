@@ -15,6 +15,9 @@ SET ROLE script_owner;
 CREATE TABLE shop.orders (id serial PRIMARY KEY, note text, CHECK (id > 0));
 CREATE TABLE shop.lines (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, order_id integer REFERENCES shop.orders, n integer);
 CREATE VIEW shop.sold AS SELECT o.id, sum(l.n) AS n FROM shop.orders AS o JOIN shop.lines AS l ON l.order_id = o.id GROUP BY o.id;
+-- PostgreSQL prints IN otherwise after it has read it once.
+CREATE VIEW shop.noted AS SELECT id FROM shop.orders WHERE note::varchar IN ('a', 'b');
+ALTER TABLE shop.orders ADD CONSTRAINT known CHECK (note::varchar IN ('a', 'b'));
 COMMENT ON VIEW shop.sold IS 'of an order';
 CREATE FUNCTION shop.checked() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
 CREATE TRIGGER checked BEFORE INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.checked();

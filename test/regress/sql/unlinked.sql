@@ -147,7 +147,14 @@ CREATE TABLE keys (id serial PRIMARY KEY); INSERT INTO keys SELECT 2 * n FROM ge
 CREATE TABLE readable (number int); INSERT INTO readable SELECT 2 * n FROM generate_series(1, 2000) AS n;
 CREATE TABLE hidden AS TABLE readable; CREATE TABLE filtered AS TABLE readable; ALTER TABLE filtered ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON filtered USING (number % 4 = 0);
-CREATE ROLE regress_reader; GRANT SELECT ON keys, readable, filtered TO regress_reader;
+-- Numbers in documents, too.
+CREATE TABLE documents (d jsonb, j json); INSERT INTO documents
+    SELECT jsonb_build_object('keyId', 2 * n, 'odd', 2 * n + 1, 'few', n % 5, 'text', 'a'), json_build_array(2 * n) FROM generate_series(1, 1000) AS n;
+CREATE TABLE hidden_documents AS TABLE documents; CREATE TABLE filtered_documents AS TABLE documents;
+ALTER TABLE filtered_documents ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON filtered_documents USING (true);
+SELECT object, referencing_column, data_type, certainty, reason FROM snowflake_migrate.unlinked('keys', by_value => true)
+WHERE kind = 'JSON key' ORDER BY object COLLATE "C";
+CREATE ROLE regress_reader; GRANT SELECT ON keys, readable, filtered, documents, filtered_documents TO regress_reader;
 SET ROLE regress_reader;
 SELECT object, certainty, reason FROM snowflake_migrate.unlinked('keys', by_value => true) ORDER BY object COLLATE "C";
 RESET ROLE; ANALYZE; SET ROLE regress_reader;

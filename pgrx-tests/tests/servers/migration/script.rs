@@ -6,13 +6,15 @@ use snowflake_tests::migration::{assert_same_schema, psql, schema};
 use snowflake_tests::query::value;
 use snowflake_tests::{Cluster, tier};
 
-/// What the script is made for.
+/// What the script is made for. PostgreSQL prints IN otherwise after it has read it once.
 const SHOP: &str = "
     CREATE TABLE orders (id serial PRIMARY KEY, note text, CHECK (id > 0));
     CREATE TABLE lines (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, order_id int REFERENCES orders, n int);
     CREATE VIEW sold AS SELECT o.id, l.n FROM orders AS o JOIN lines AS l ON l.order_id = o.id;
     CREATE MATERIALIZED VIEW counted AS SELECT id, count(*) AS n FROM sold GROUP BY id;
     CREATE UNIQUE INDEX ON counted (id);
+    CREATE VIEW noted AS SELECT id FROM orders WHERE note::varchar IN ('a', 'b');
+    ALTER TABLE orders ADD CONSTRAINT known CHECK (note::varchar IN ('a', 'b'));
     COMMENT ON VIEW sold IS 'of an order'; GRANT SELECT ON sold TO PUBLIC;
     INSERT INTO orders (note) VALUES ('a'); INSERT INTO lines (order_id, n) VALUES (1, 3);
     REFRESH MATERIALIZED VIEW counted;";
@@ -128,6 +130,14 @@ fn a_script_stops_before_a_change_where_the_database_differs() -> Result<()> {
         (
             "CREATE VIEW later AS SELECT order_id FROM lines",
             "view public.later",
+        ),
+        (
+            "CREATE OR REPLACE VIEW noted AS SELECT id FROM orders WHERE note::varchar IN ('a', 'c')",
+            "view public.noted",
+        ),
+        (
+            "ALTER TABLE orders DROP CONSTRAINT known, ADD CONSTRAINT known CHECK (note::varchar IN ('a', 'c'))",
+            "constraint known",
         ),
         (
             "GRANT INSERT ON sold TO PUBLIC",
