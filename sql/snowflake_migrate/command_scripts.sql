@@ -50,14 +50,15 @@ AS $function$
     JOIN pg_class AS t ON t.oid = (e ->> 'relation')::oid
 $function$;
 
--- The statements that swap() executes. The value of an identity column's sequence is
--- read when the script runs, and kept in variables of psql.
-CREATE FUNCTION snowflake_migrate_internal.swap_script(keys snowflake_migrate_internal.key[], keep_sequence boolean)
-RETURNS TABLE (role oid, is_own_path boolean, statement text) LANGUAGE plpgsql STABLE
+-- The statements that swap() executes, but for those of what depends on the columns. The value of
+-- an identity column's sequence is read when the script runs, and kept in variables of psql, which
+-- outlast \connect; or in settings, for a procedure.
+CREATE FUNCTION snowflake_migrate_internal.swap_change_script(
+    keys snowflake_migrate_internal.key[], keep_sequence boolean, in_procedure boolean
+) RETURNS TABLE (role oid, is_own_path boolean, statement text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    narrow CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.swap_columns(keys);
     identity_columns snowflake_migrate_internal.origins[] := ARRAY[]::snowflake_migrate_internal.origins[];
     origin snowflake_migrate_internal.origins;
     key record;
@@ -72,19 +73,17 @@ BEGIN
         WHERE keep_sequence AND s.kind LIKE 'identity %'
     LOOP
         role := key.relowner;
-        -- The lock that nextval() waits for; nothing changes. \gset ends with its line.
+        -- The lock that nextval() waits for; nothing changes.
         statement := format('ALTER SEQUENCE %s CACHE %s;', key.sequence, key.seqcache);
         RETURN NEXT;
-        statement := format(E'SELECT s.last_value AS value_%1$s, s.is_called AS is_called_%1$s FROM %2$s AS s \\gset',
-                            key.place, key.sequence);
+        statement := format(CASE WHEN in_procedure
+            THEN 'SELECT pg_catalog.set_config(''widening.value_%1$s'', s.last_value::pg_catalog.text, true), '
+                 'pg_catalog.set_config(''widening.is_called_%1$s'', s.is_called::pg_catalog.text, true) FROM %2$s AS s;'
+            ELSE E'SELECT s.last_value AS value_%1$s, s.is_called AS is_called_%1$s FROM %2$s AS s \\gset' END, key.place, key.sequence);
         RETURN NEXT;
         origin := snowflake_migrate_internal.present_origin(key.target, key.column_name);
         identity_columns := identity_columns || origin;
     END LOOP;
-    RETURN QUERY
-        SELECT s.role, false, snowflake_migrate_internal.terminated(s.statement)
-        FROM snowflake_migrate_internal.dependent_statements(narrow) WITH ORDINALITY AS s (phase, role, statement, identity, place)
-        WHERE s.phase = 1 ORDER BY s.place;
     RETURN QUERY
         SELECT coalesce(c.role, t.relowner), c.kind = 'default', snowflake_migrate_internal.terminated(c.sql)
         FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence)
@@ -96,18 +95,37 @@ BEGIN
         role := (SELECT t.relowner FROM pg_class AS t WHERE t.oid = origin.target);
         is_own_path := true;
         RETURN QUERY
-            SELECT swap_script.role, true, snowflake_migrate_internal.terminated(s.text)
+            SELECT swap_change_script.role, true, snowflake_migrate_internal.terminated(s.text)
             FROM unnest(snowflake_migrate_internal.identity_statements(origin)
                         || snowflake_migrate_internal.sequence_property_statements(
                                snowflake_migrate_internal.identity_sequence_name(origin), origin, NULL))
                 WITH ORDINALITY AS s (text, place)
             ORDER BY s.place;
-        statement := format('SELECT pg_catalog.setval(%L::pg_catalog.regclass, :value_%2$s, :''is_called_%2$s'');',
+        statement := format('SELECT pg_catalog.setval(%1$L::pg_catalog.regclass, ' || CASE WHEN in_procedure
+                            THEN 'pg_catalog.current_setting(''widening.value_%2$s'')::pg_catalog.int8, '
+                                 'pg_catalog.current_setting(''widening.is_called_%2$s'')::pg_catalog.bool);'
+                            ELSE ':value_%2$s, :''is_called_%2$s'');' END,
                             snowflake_migrate_internal.identity_sequence_name(origin),
                             (SELECT k.place FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
                              WHERE (k.target, k.column_name) = (origin.target, origin.column_name)));
         RETURN NEXT;
     END LOOP;
+END
+$function$;
+
+-- All statements that swap() executes.
+CREATE FUNCTION snowflake_migrate_internal.swap_script(keys snowflake_migrate_internal.key[], keep_sequence boolean)
+RETURNS TABLE (role oid, is_own_path boolean, statement text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    narrow CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.swap_columns(keys);
+BEGIN
+    RETURN QUERY
+        SELECT s.role, false, snowflake_migrate_internal.terminated(s.statement)
+        FROM snowflake_migrate_internal.dependent_statements(narrow) WITH ORDINALITY AS s (phase, role, statement, identity, place)
+        WHERE s.phase = 1 ORDER BY s.place;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.swap_change_script(keys, keep_sequence, false) AS s;
     RETURN QUERY
         SELECT t.relowner, false, snowflake_migrate_internal.terminated(s.statement)
         FROM unnest(keys) AS k
@@ -227,7 +245,8 @@ DECLARE
     owner CONSTANT oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = command.relation);
 BEGIN
     CASE command.kind
-        WHEN 'alter', 'run', 'plain' THEN RETURN QUERY SELECT owner, false, snowflake_migrate_internal.terminated(command.sql);
+        WHEN 'alter', 'shadow trigger', 'run', 'plain' THEN
+            RETURN QUERY SELECT owner, false, snowflake_migrate_internal.terminated(command.sql);
         WHEN 'widen sequence' THEN RETURN QUERY SELECT owner, true, snowflake_migrate_internal.terminated(command.sql);
         WHEN 'lock', 'lock in time' THEN
             RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.lock_script(command.relations, command.sql) AS s;

@@ -7,6 +7,7 @@
 -- | kind           | executes                                                                    |
 -- |----------------|-----------------------------------------------------------------------------|
 -- | alter          | sql, with the rights of the table's owner                                   |
+-- | shadow trigger | the same: it creates the trigger of shadow columns[2] of columns[1]           |
 -- | default        | the same on pg_catalog's path, for which it was written                     |
 -- | run            | sql, which is no ALTER TABLE, with the rights of the relation's owner       |
 -- | plain          | sql, as it is                                                               |
@@ -94,6 +95,7 @@ BEGIN
         -- By name an ALTER TABLE would run with the rights of the role that runs the plan,
         -- on the table that has the name by then.
         WHEN 'alter' THEN format('snowflake_migrate_internal.alter(%L::pg_catalog.text)', command.sql)
+        WHEN 'shadow trigger' THEN format('snowflake_migrate_internal.alter(%L::pg_catalog.text)', command.sql)
         WHEN 'run' THEN format('snowflake_internal.run(%s, %L::pg_catalog.text)', relation, command.sql)
         WHEN 'lock' THEN format('snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], %L::pg_catalog.text)',
                                 snowflake_migrate_internal.names_of(command.relations), command.sql)

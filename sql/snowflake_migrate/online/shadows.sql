@@ -120,7 +120,7 @@ AS $function$
         FROM snowflake_migrate_internal.shadows(keys) AS s
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
         WHERE s.shadow IS NULL
-    ), command (place, attribute, relation, statement) AS (
+    ), command (place, attribute, relation, statement, trigger_columns) AS (
         SELECT 1, NULL::smallint, s.relation, format(E'ALTER TABLE %s\n        %s', s.quoted_name,
             string_agg(concat_ws(E',\n        ',
                 format('ADD COLUMN %I bigint', s.shadow_name),
@@ -130,11 +130,11 @@ AS $function$
                        s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute)
             || coalesce((SELECT string_agg(E',\n        ' || k.definition, '' ORDER BY k.name)
                          FROM snowflake_migrate_internal.shadow_checks(keys) AS k
-                         WHERE k.relation = s.relation AND k.shadow IS NULL), ''))
+                         WHERE k.relation = s.relation AND k.shadow IS NULL), '')), NULL::name[]
         FROM shadow AS s
         GROUP BY s.relation, s.quoted_name
       UNION ALL
-        SELECT c.place, s.attribute, s.relation, c.statement
+        SELECT c.place, s.attribute, s.relation, c.statement, CASE c.place WHEN 4 THEN ARRAY[s.narrow, s.shadow_name, s.trigger_name] END
         FROM shadow AS s
         CROSS JOIN LATERAL (VALUES
             (2, CASE WHEN s.attstattarget >= 0
@@ -148,7 +148,9 @@ AS $function$
             (5, format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', s.quoted_name, s.trigger_name))) AS c (place, statement)
         WHERE c.statement IS NOT NULL
     ), altering (relation, commands) AS (
-        SELECT c.relation, array_agg(snowflake_migrate_internal.command(text 'alter', c.relation, c.statement)
+        SELECT c.relation, array_agg(snowflake_migrate_internal.command(
+                                         CASE WHEN c.trigger_columns IS NULL THEN text 'alter' ELSE 'shadow trigger' END,
+                                         c.relation, c.statement, c.trigger_columns)
                                      ORDER BY c.attribute NULLS FIRST, c.place)
         FROM command AS c GROUP BY c.relation
     )

@@ -7,14 +7,16 @@
 -- The condition uses pg_catalog only: DROP EXTENSION ... CASCADE leaves the triggers.
 
 -- The tables whose triggers a backfill by the caller keeps from firing by
--- session_replication_role. The owner's code runs with that setting.
+-- session_replication_role. The owner's code runs with that setting. None for a script, whose
+-- server may not know that setting's privilege.
 CREATE FUNCTION snowflake_migrate_internal.copied_as_replica(relations regclass[])
 RETURNS SETOF regclass LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT c.oid
     FROM pg_class AS c
-    WHERE c.oid = ANY (relations) AND has_parameter_privilege('session_replication_role', 'SET')
+    WHERE c.oid = ANY (relations) AND coalesce(current_setting('snowflake_migrate_internal.for_script', true), '') <> 'on'
+      AND has_parameter_privilege('session_replication_role', 'SET')
       AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')
 $function$;
 

@@ -10,6 +10,40 @@ AS $function$
                      snowflake_migrate_internal.comment_lines(explanation), '')
 $function$;
 
+-- What psql's variables are by default.
+CREATE FUNCTION snowflake_migrate_internal.script_variables(schema_name text)
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format(
+$text$\set ON_ERROR_STOP on
+\set ON_ERROR_ROLLBACK off
+\set AUTOCOMMIT on
+\set QUIET on
+\set VERBOSITY default
+\pset pager off
+\if :{?schema}
+\else
+\set schema %1$s
+\endif
+\if :{?lock_timeout}
+\else
+\set lock_timeout 5s
+\endif
+\if :{?check_only}
+\else
+\set check_only off
+\endif
+\if :{?check_rows}
+\else
+\set check_rows off
+\endif
+\if :{?role_override}
+\else
+\set role_override off
+\endif$text$, schema_name)
+$function$;
+
 -- What a person reads first.
 CREATE FUNCTION snowflake_migrate_internal.script_introduction(names text, owner name, schema_name text)
 RETURNS text LANGUAGE sql STABLE
@@ -37,33 +71,8 @@ $text$--     psql -X -f this_file "host=... dbname=... user=..."        (no opti
 --     schema        schema for the state of the script. One that exists has to belong to the role, and is kept at the end.
 --     lock_timeout  time to wait for a lock (5s): sessions that come later wait behind the script's request.
 --     table_path    search_path for expressions of indexes and checks, instead of the one the script was made with.
---     role_override on: the role need not be the one that has logged in. Only if all that its tables run is trusted.
-\set ON_ERROR_STOP on
-\set ON_ERROR_ROLLBACK off
-\set AUTOCOMMIT on
-\set QUIET on
-\set VERBOSITY default
-\pset pager off
-\if :{?schema}
-\else
-\set schema %1$s
-\endif
-\if :{?lock_timeout}
-\else
-\set lock_timeout 5s
-\endif
-\if :{?check_only}
-\else
-\set check_only off
-\endif
-\if :{?check_rows}
-\else
-\set check_rows off
-\endif
-\if :{?role_override}
-\else
-\set role_override off
-\endif$text$, schema_name))
+--     role_override on: the role need not be the one that has logged in. Only if all that its tables run is trusted.$text$, schema_name),
+        snowflake_migrate_internal.script_variables(schema_name))
 $function$;
 
 -- Settings, and what has to be so before anything is created.
@@ -183,8 +192,13 @@ DO $do$BEGIN RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the schema has 
 \endif$text$, script_id)
 $function$;
 
+-- What to do about a difference.
+CREATE FUNCTION snowflake_migrate_internal.script_drift_hint()
+RETURNS text LANGUAGE sql IMMUTABLE
+RETURN 'What is done remains done. Dump the schema again, and make the script anew.';
+
 -- The procedures that compare. They are replaced at each start: the tables are what is kept.
-CREATE FUNCTION snowflake_migrate_internal.script_procedures()
+CREATE FUNCTION snowflake_migrate_internal.script_procedures(hint text DEFAULT snowflake_migrate_internal.script_drift_hint())
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -211,14 +225,15 @@ BEGIN
                      WHERE p.value <> '') AS f
               USING (object, fact)
           WHERE m.value IS DISTINCT FROM f.value
-            AND (m.value_after = f.value AND EXISTS (SELECT FROM widening_unit)) IS NOT TRUE) AS d;
+            -- *: it is the script's own, in any state.
+            AND (m.value_after IN (f.value, '*') AND EXISTS (SELECT FROM widening_unit)) IS NOT TRUE) AS d;
     IF number > 0 AND is_done THEN
         RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the columns and sequences have been widened already',
             DETAIL = differences, HINT = 'Nothing is left to do if the script was run to its end before.';
     ELSIF number > 0 THEN
         RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the database is not as it was where the script was made',
             DETAIL = differences || CASE WHEN number > 20 THEN format(E'\nand %%s more', number - 20) ELSE '' END,
-            HINT = 'What is done remains done. Dump the schema again, and make the script anew.';
+            HINT = %2$s;
     END IF;
 END
 $procedure$;
@@ -247,17 +262,19 @@ BEGIN
     IF expected IS DISTINCT FROM present AND expected IS DISTINCT FROM again THEN
         RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the database is not as it was where the script was made',
             DETAIL = format('%%s, constraint %%I: %%s, made for: %%s', relation, name, present, expected),
-            HINT = 'What is done remains done. Dump the schema again, and make the script anew.';
+            HINT = %2$s;
     END IF;
 END
 $procedure$;
 
 $text$,
-        snowflake_migrate_internal.dollar_quoted(snowflake_migrate_internal.script_facts_query()))
+        snowflake_migrate_internal.dollar_quoted(snowflake_migrate_internal.script_facts_query()), quote_literal(hint))
 $function$;
 
 -- The procedure of the trial, and that which looks for rows.
-CREATE FUNCTION snowflake_migrate_internal.script_trial_procedures()
+CREATE FUNCTION snowflake_migrate_internal.script_trial_procedures(
+    hint text DEFAULT snowflake_migrate_internal.script_drift_hint()
+)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -343,7 +360,7 @@ BEGIN
     IF differences IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'views or other objects are not as they were where the script was made',
             DETAIL = left(differences, 4000),
-            HINT = 'What is done remains done. Dump the schema again, and make the script anew.';
+            HINT = %2$s;
     END IF;
 END
 $procedure$;
@@ -361,5 +378,5 @@ BEGIN
     END IF;
 END
 $procedure$;$text$,
-        snowflake_migrate_internal.dollar_quoted(snowflake_migrate_internal.script_description_query()))
+        snowflake_migrate_internal.dollar_quoted(snowflake_migrate_internal.script_description_query()), quote_literal(hint))
 $function$;

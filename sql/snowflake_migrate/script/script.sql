@@ -64,11 +64,9 @@ AS $function$
     ORDER BY u.unit
 $function$;
 
--- The part that compares and tries, in the transaction that makes the schema: nothing is left
--- if it fails. A savepoint gives locks back.
-CREATE FUNCTION snowflake_migrate_internal.script_checks(
-    keys snowflake_migrate_internal.key[], units snowflake_migrate_internal.script_unit[]
-) RETURNS text LANGUAGE sql STABLE
+-- What the script was made for, and the comparison with it.
+CREATE FUNCTION snowflake_migrate_internal.script_comparison(keys snowflake_migrate_internal.key[])
+RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT concat(
@@ -81,15 +79,15 @@ AS $function$
         (SELECT string_agg(format(E'CALL :"schema".widening_compare_check(%L, %L, %L);\n', r.name, k.conname, pg_get_constraintdef(k.oid)),
                            '' ORDER BY r.name COLLATE "C", k.conname COLLATE "C")
          FROM snowflake_migrate_internal.script_relations(keys) AS r
-         JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.contype = 'c' AND k.coninhcount = 0),
-        (SELECT string_agg(concat(
-                    snowflake_migrate_internal.script_procedure(format('widening_drop_%s', u.number), u.drops),
-                    snowflake_migrate_internal.script_procedure(format('widening_create_%s', u.number), u.creations),
-                    format(E'SELECT EXISTS (SELECT FROM :"schema".widening_unit WHERE number = %s) AS done \\gset widening_\n'
-                           '\\if :widening_done\n\\else\nSAVEPOINT before_trial;\n%s\nCALL :"schema".widening_try(%s, %s::text[]);\n'
-                           'ROLLBACK TO before_trial;\n\\endif\n',
-                           u.number, u.locks, u.number, u.tables)), '' ORDER BY u.number)
-         FROM unnest(units) AS u WHERE u.drops IS NOT NULL),
+         JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.contype = 'c' AND k.coninhcount = 0))
+$function$;
+
+-- The search for rows that violate foreign keys, and the end of the transaction.
+CREATE FUNCTION snowflake_migrate_internal.script_row_checks(keys snowflake_migrate_internal.key[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT concat(
         E'\\if :check_rows\n',
         (SELECT string_agg(format(E'CALL :"schema".widening_check_rows(%L, %L);\n',
                                   format('%I of %s', k.conname, snowflake_migrate_internal.name_of(k.conrelid::regclass)),
@@ -101,6 +99,26 @@ AS $function$
                          JOIN pg_constraint AS f ON f.conrelid = w.relation AND a.attnum = ANY (f.conkey)
                                                  OR f.confrelid = w.relation AND a.attnum = ANY (f.confkey))),
         E'\\endif\n\\if :check_only\nROLLBACK;\n\\echo nothing differs; nothing was changed\n\\quit\n\\endif\nCOMMIT;\n')
+$function$;
+
+-- The part that compares and tries, in the transaction that makes the schema: nothing is left
+-- if it fails. A savepoint gives locks back.
+CREATE FUNCTION snowflake_migrate_internal.script_checks(
+    keys snowflake_migrate_internal.key[], units snowflake_migrate_internal.script_unit[]
+) RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT concat(
+        snowflake_migrate_internal.script_comparison(keys),
+        (SELECT string_agg(concat(
+                    snowflake_migrate_internal.script_procedure(format('widening_drop_%s', u.number), u.drops),
+                    snowflake_migrate_internal.script_procedure(format('widening_create_%s', u.number), u.creations),
+                    format(E'SELECT EXISTS (SELECT FROM :"schema".widening_unit WHERE number = %s) AS done \\gset widening_\n'
+                           '\\if :widening_done\n\\else\nSAVEPOINT before_trial;\n%s\nCALL :"schema".widening_try(%s, %s::text[]);\n'
+                           'ROLLBACK TO before_trial;\n\\endif\n',
+                           u.number, u.locks, u.number, u.tables)), '' ORDER BY u.number)
+         FROM unnest(units) AS u WHERE u.drops IS NOT NULL),
+        snowflake_migrate_internal.script_row_checks(keys))
 $function$;
 
 -- Reads which materialized views have data, into variables of psql; and fills those again.

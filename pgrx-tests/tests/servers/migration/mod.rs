@@ -20,6 +20,7 @@ mod refusals;
 mod remembered;
 mod rights;
 mod script;
+mod script_online;
 mod servers;
 mod several_tables;
 mod survey;

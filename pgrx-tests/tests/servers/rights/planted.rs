@@ -471,7 +471,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
             "snowflake_migrate.plan(regclass,name,regclass[],name[],boolean,boolean)",
             "snowflake_migrate.revert(regclass,name)",
             "snowflake_migrate.run(regclass,name,regclass[],name[],boolean)",
-            "snowflake_migrate.script(regclass,name,regclass[],name[])",
+            "snowflake_migrate.script(regclass,name,regclass[],name[],boolean)",
             "snowflake_partitions.maintain(regclass,integer)",
             "snowflake_partitions_internal.maintain(regclass,timestamp with time zone,integer,double precision)",
         ],
@@ -486,8 +486,8 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
                  '\mEXECUTE format\(''SET LOCAL [a-z_]+ = %L'', ', '', 'g')
              ~* '(?<!'')\mEXECUTE\M(?!''|\s+(FUNCTION|ON)\M)'",
     )?;
-    // Those about Citus and hypertables have constant texts, which name tables that may not exist; so has
-    // the one about facts. That of the event trigger names a table of the extension. The install scripts
+    // Those about Citus and hypertables have constant texts, which name tables that may not exist; so have
+    // those about facts and texts. That of the event trigger names a table of the extension. The install scripts
     // call two of them, and the owner of a table the last one.
     assert_eq!(
         dynamic,
@@ -502,6 +502,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
             "snowflake_migrate_internal.hypertable_obstacles(snowflake_migrate_internal.key[])",
             "snowflake_migrate_internal.is_coordinator()",
             "snowflake_migrate_internal.script_facts(snowflake_migrate_internal.key[],text[])",
+            "snowflake_migrate_internal.script_texts(text[])",
             "snowflake_migrate_internal.set_default_on_nodes(regclass,name)",
         ],
         "routines that run a text"
