@@ -273,6 +273,12 @@ BEGIN
                              WITH ORDINALITY AS r (kind, relation, sql, columns, relations, role, place) ORDER BY r.place;
         WHEN 'guard', 'unguard' THEN
             RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.guard_script(command.relation, command.kind = 'guard') AS s;
+        WHEN 'bound' THEN
+            RETURN QUERY SELECT owner, true, snowflake_migrate_internal.terminated(snowflake_migrate_internal.partition_check_statement(
+                             command.relation, (keys[1]).column_name, command.sql::jsonb));
+        WHEN 'partition' THEN
+            RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.partition_script(
+                             command.relation, command.columns[1], command.sql::jsonb) AS s;
         WHEN 'call', 'recompile' THEN NULL;
     END CASE;
 END

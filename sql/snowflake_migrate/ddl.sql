@@ -44,9 +44,7 @@ $function$;
 
 -- The statements of all steps, each with the role that has to run it; of a step that changes
 -- nothing one without content.
-CREATE FUNCTION snowflake_migrate_internal.script_statements(
-    keys snowflake_migrate_internal.key[], online boolean, path text, keep_sequence boolean
-) RETURNS TABLE (
+CREATE FUNCTION snowflake_migrate_internal.script_statements(steps snowflake_migrate_internal.step[], keep_sequence boolean) RETURNS TABLE (
     step integer, lock_level text, note text, is_one boolean, role oid, is_own_path boolean, content text,
     has_several_roles boolean, has_several boolean
 ) LANGUAGE sql STABLE
@@ -55,7 +53,7 @@ AS $function$
     WITH step AS MATERIALIZED (
         SELECT p.number AS step, p.kind, p.lock_level, snowflake_migrate_internal.description_of(p) AS note, p.commands, p.keys,
                bool_and(p.in_transaction) OVER () AS is_one
-        FROM snowflake_migrate_internal.plan(keys, online, path, keep_sequence) AS p
+        FROM unnest(steps) AS p
     ), superuser AS MATERIALIZED (
         -- Who may set the states of triggers of foreign keys.
         SELECT coalesce(min(r.oid) FILTER (WHERE r.rolname = current_user), min(r.oid)) AS oid FROM pg_roles AS r WHERE r.rolsuper
@@ -77,8 +75,9 @@ $function$;
 
 -- The script, for psql: a part for each role that has to run one. Statements of a step that has
 -- several are one transaction, unless the whole plan can be one. A part is one at most.
-CREATE FUNCTION snowflake_migrate_internal.ddl(keys snowflake_migrate_internal.key[], online boolean, path text, keep_sequence boolean)
-RETURNS SETOF text LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_migrate_internal.ddl(
+    steps snowflake_migrate_internal.step[], title text, in_steps boolean, path text, keep_sequence boolean
+) RETURNS SETOF text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
 SET quote_all_identifiers = off SET standard_conforming_strings = on
@@ -90,19 +89,16 @@ DECLARE
     present_role oid;
     is_own_path boolean;
     step_number integer := 0;
-    in_steps boolean;
+    each_step boolean;
     in_block boolean := false;
     command record;
 BEGIN
-    keys := CASE WHEN online THEN snowflake_migrate_internal.unfinished(keys) ELSE keys END;
-    FOR command IN
-        SELECT s.* FROM snowflake_migrate_internal.script_statements(keys, online, path, keep_sequence) AS s
-    LOOP
+    FOR command IN SELECT s.* FROM snowflake_migrate_internal.script_statements(steps, keep_sequence) AS s LOOP
         IF step_number = 0 THEN
-            in_steps := coalesce(online, false) OR NOT command.is_one OR command.has_several_roles;
+            each_step := in_steps OR NOT command.is_one OR command.has_several_roles;
             RETURN NEXT snowflake_migrate_internal.comment_lines(
-                format('The statements of the migration of %s.', snowflake_migrate_internal.key_names(keys)));
-            RETURN NEXT CASE WHEN in_steps THEN '-- For review, and for a copy of the database: psql -f'
+                title);
+            RETURN NEXT CASE WHEN each_step THEN '-- For review, and for a copy of the database: psql -f'
                              ELSE '-- For review, and for a copy of the database, in one transaction: psql -1 -f' END;
             RETURN NEXT '-- The plan also checks each step, and tries its locks for a short time only: migrate by the plan.';
             RETURN NEXT E'\\set ON_ERROR_STOP on';
@@ -129,7 +125,7 @@ BEGIN
             RETURN NEXT '-- It changes nothing in the database.';
             CONTINUE;
         END IF;
-        IF in_steps AND command.has_several AND NOT in_block THEN
+        IF each_step AND command.has_several AND NOT in_block THEN
             RETURN NEXT 'BEGIN;';
             in_block := true;
         END IF;
@@ -148,5 +144,21 @@ BEGIN
     IF in_block THEN
         RETURN NEXT 'COMMIT;';
     END IF;
+END
+$function$;
+
+-- The script of a migration of keys.
+CREATE FUNCTION snowflake_migrate_internal.ddl(keys snowflake_migrate_internal.key[], online boolean, path text, keep_sequence boolean)
+RETURNS SETOF text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 3
+SET quote_all_identifiers = off SET standard_conforming_strings = on
+AS $function$
+BEGIN
+    keys := CASE WHEN online THEN snowflake_migrate_internal.unfinished(keys) ELSE keys END;
+    RETURN QUERY SELECT d.line FROM snowflake_migrate_internal.ddl(
+        ARRAY(SELECT p FROM snowflake_migrate_internal.plan(keys, online, path, keep_sequence) AS p),
+        format('The statements of the migration of %s.', snowflake_migrate_internal.key_names(keys)), coalesce(online, false),
+        path, keep_sequence) AS d (line);
 END
 $function$;

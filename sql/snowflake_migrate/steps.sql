@@ -27,6 +27,8 @@
 -- | renew          | makes the sequence of columns[1] anew, under the name of the former one     |
 -- | swap           | replaces the columns of the step by their shadows                           |
 -- | swap, keep     | the same, and keeps the sequences                                           |
+-- | bound          | adds the check that precedes partitions: sql is jsonb                       |
+-- | partition      | makes the relation the first partition of a new table: sql is jsonb         |
 CREATE TYPE snowflake_migrate_internal.command AS (
     kind text, relation regclass, sql text, columns name[], relations regclass[], role oid
 );
@@ -118,7 +120,9 @@ BEGIN
         WHEN 'swap' THEN format('snowflake_migrate_internal.swap(%s, %s)', snowflake_migrate_internal.key_arguments(keys),
                                 snowflake_migrate_internal.path_argument())
         WHEN 'swap, keep' THEN format('snowflake_migrate_internal.swap(%s, %s, keep_sequence => true)',
-                                      snowflake_migrate_internal.key_arguments(keys), snowflake_migrate_internal.path_argument()) END;
+                                      snowflake_migrate_internal.key_arguments(keys), snowflake_migrate_internal.path_argument())
+        WHEN 'bound' THEN format('snowflake_migrate_internal.add_partition_check(%s, %L::pg_catalog.jsonb)', relation, command.sql)
+        WHEN 'partition' THEN format('snowflake_migrate_internal.partition_table(%s, %L::pg_catalog.jsonb)', relation, command.sql) END;
 END
 $function$;
 
@@ -139,7 +143,7 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN b.only_kind IN ('plain', 'copy') THEN b.sql
-                WHEN b.only_kind IN ('alter', 'record', 'widen', 'widen sequence', 'recompile') THEN 'SELECT ' || b.call
+                WHEN b.only_kind IN ('alter', 'record', 'widen', 'widen sequence', 'recompile', 'bound', 'partition') THEN 'SELECT ' || b.call
                 WHEN NOT b.has_lock THEN snowflake_migrate_internal.do_block(b.lines)
                 ELSE snowflake_migrate_internal.do_block(
                     b.lines || E'    EXECUTE pg_catalog.format(''SET LOCAL lock_timeout = %L''::pg_catalog.text, former_timeout);\n',

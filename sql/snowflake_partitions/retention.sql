@@ -100,7 +100,8 @@ BEGIN
         ELSIF part.is_due THEN
             part.kept_because := CASE
                 WHEN known.problem IS NOT NULL THEN known.problem
-                WHEN part.low IS NULL OR part.low < known.boundary THEN 'it may have rows that are older than the snowflake IDs'
+                -- MINVALUE, as of a table that became the first partition: all its numbers may be IDs.
+                WHEN coalesce(part.low, 0) < known.boundary THEN 'it may have rows that are older than the snowflake IDs'
                 ELSE snowflake_partitions_internal.catalog_reason(parent, part.relation) END;
         END IF;
         parts := parts || part;

@@ -32,6 +32,20 @@ AS $function$
     CROSS JOIN LATERAL snowflake_migrate_internal.dependent_node(d.classid, d.objid) AS n
     WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass)
        OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger AS t WHERE t.oid = d.objid AND NOT t.tgisinternal)
+  UNION
+    -- Of a table that is named without a column: what uses it, or its row type.
+    SELECT given.target, n.node_class, n.node
+    FROM unnest(columns) AS given
+    JOIN pg_class AS c ON c.oid = given.target
+    JOIN pg_type AS y ON y.oid = c.reltype
+    JOIN pg_depend AS d ON (d.refclassid, d.refobjid) IN (('pg_class'::regclass, c.oid), ('pg_type'::regclass, c.reltype),
+                                                          ('pg_type'::regclass, y.typarray))
+    CROSS JOIN LATERAL snowflake_migrate_internal.dependent_node(d.classid, d.objid) AS n
+    WHERE given.column_name IS NULL
+      AND (d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass)
+           OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger AS t
+                                                             WHERE t.oid = d.objid AND NOT t.tgisinternal AND t.tgparentid = 0)
+           OR d.refclassid = 'pg_type'::regclass AND d.deptype = 'n')
 $function$;
 
 -- kind is NULL for objects that are part of others, such as a view's row type, and

@@ -1,14 +1,14 @@
-CREATE FUNCTION snowflake_partitions.configure(
-    parent regclass, step interval, time_zone text, ahead interval DEFAULT '7 days', keep interval DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql
+-- Fails for settings that no table can have.
+CREATE FUNCTION snowflake_partitions_internal.check_arguments(step interval, time_zone text, ahead interval, keep interval)
+RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     argument record;
 BEGIN
     FOR argument IN
-        SELECT a.name, a.value FROM (VALUES ('step', step::text, true), ('time_zone', time_zone, true), ('ahead', ahead::text, true),
-            ('parent', parent::text, true)) AS a (name, value, is_required) WHERE a.value IS NULL
+        SELECT a.name, a.value FROM (VALUES ('step', step::text, true), ('time_zone', time_zone, true), ('ahead', ahead::text,
+            true)) AS a (name, value, is_required) WHERE a.value IS NULL
     LOOP
         PERFORM snowflake_internal.refuse('22004', format('%s must not be NULL', argument.name));
     END LOOP;
@@ -28,6 +28,24 @@ BEGIN
         PERFORM snowflake_internal.refuse('22023', format('invalid step of partitions: %s', step),
             hint => 'Use months, days or hours, for example ''1 day''.');
     END IF;
+    BEGIN
+        PERFORM now() AT TIME ZONE time_zone;
+    EXCEPTION WHEN invalid_parameter_value THEN
+        PERFORM snowflake_internal.refuse('22023', SQLERRM);
+    END;
+END
+$function$;
+
+CREATE FUNCTION snowflake_partitions.configure(
+    parent regclass, step interval, time_zone text, ahead interval DEFAULT '7 days', keep interval DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF parent IS NULL THEN
+        PERFORM snowflake_internal.refuse('22004', 'parent must not be NULL');
+    END IF;
+    PERFORM snowflake_partitions_internal.check_arguments(step, time_zone, ahead, keep);
     INSERT INTO snowflake_partitions_internal.settings AS s (parent, step, time_zone, ahead, keep)
     VALUES (configure.parent, configure.step, configure.time_zone, configure.ahead, configure.keep)
     ON CONFLICT ON CONSTRAINT settings_pkey

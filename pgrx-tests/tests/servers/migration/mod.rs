@@ -15,6 +15,7 @@ mod online_load;
 mod online_servers;
 mod online_steps;
 mod pace;
+mod partitioning;
 mod plans;
 mod refusals;
 mod remembered;

@@ -468,6 +468,10 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
             "snowflake_migrate.audit(regclass,name)",
             "snowflake_migrate.backfill(regclass,name,regclass[],name[],integer,interval,interval,integer,text,text)",
             "snowflake_migrate.ddl(regclass,name,regclass[],name[],boolean,boolean)",
+            "snowflake_migrate.partition(regclass,interval,text,interval,interval)",
+            "snowflake_migrate.partition_ddl(regclass,interval,text,interval,interval)",
+            "snowflake_migrate.partition_plan(regclass,interval,text,interval,interval)",
+            "snowflake_migrate.partition_revert(regclass)",
             "snowflake_migrate.plan(regclass,name,regclass[],name[],boolean,boolean)",
             "snowflake_migrate.revert(regclass,name)",
             "snowflake_migrate.run(regclass,name,regclass[],name[],boolean)",
@@ -488,7 +492,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     )?;
     // Those about Citus and hypertables have constant texts, which name tables that may not exist; so have
     // those about facts and texts. That of the event trigger names a table of the extension. The install scripts
-    // call two of them, and the owner of a table the last one.
+    // call two of them, and the owner of a table the last one. partition() runs the steps of its plan.
     assert_eq!(
         dynamic,
         [
@@ -499,6 +503,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
             "snowflake_internal.protect(regclass)",
             "snowflake_internal.revoke_default_privileges(name,name)",
             "snowflake_internal.watch_ddl()",
+            "snowflake_migrate.partition(regclass,interval,text,interval,interval)",
             "snowflake_migrate_internal.hypertable_obstacles(snowflake_migrate_internal.key[])",
             "snowflake_migrate_internal.is_coordinator()",
             "snowflake_migrate_internal.script_facts(snowflake_migrate_internal.key[],text[])",
@@ -510,7 +515,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     let strange: Vec<String> = column(&mut client, STRANGE)?;
     assert!(strange.is_empty(), "{strange:#?}");
     println!(
-        "rights: {all} routines, {} of them with their owner's rights, 11 without a search path of their own, 2 of the install scripts run a text",
+        "rights: {all} routines, {} of them with their owner's rights, 15 without a search path of their own, 2 of the install scripts run a text",
         definer.len()
     );
     Ok(())
