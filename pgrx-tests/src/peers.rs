@@ -9,17 +9,18 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
 use crate::clock::Offset;
 use crate::cluster::{Cluster, ClusterBuilder};
 use crate::ids::grouped;
+use crate::migration::psql;
 
 /// How long sessions draw at a time.
 const WHILE: Duration = Duration::from_secs(1);
@@ -37,6 +38,8 @@ pub struct Peer {
     id: String,
     conf: Vec<(String, String)>,
     sql: String,
+    /// What psql runs before, with the variable `node`.
+    file: Option<PathBuf>,
 }
 
 /// A way to have IDs made.
@@ -104,7 +107,9 @@ impl Peer {
             let (name, value) = line.split_once('=').context("a setting without a value")?;
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         });
+        let file = values("file").into_iter().next();
         Ok(Self {
+            file: file.map(|file| path.with_file_name(file)),
             name: one("name")?,
             id: one("id")?,
             conf: conf.collect::<Result<_>>()?,
@@ -143,6 +148,11 @@ impl Peer {
         configure: impl Fn(ClusterBuilder) -> ClusterBuilder,
     ) -> Result<Cluster> {
         let cluster = configure(self.builder(node)).start()?;
+        if let Some(file) = &self.file {
+            let script = format!("\\set node {node}\n{}", fs::read_to_string(file)?);
+            let written = psql(&cluster, "postgres", "postgres", &script, true)?;
+            ensure!(written.success, "{}: {}", file.display(), written.errors);
+        }
         let sql = self.sql.replace(":node", &node.to_string());
         cluster.connect()?.batch_execute(&sql)?;
         Ok(cluster)

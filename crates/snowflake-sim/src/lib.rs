@@ -21,6 +21,7 @@
 //! protection  what can be taken away, to see that it is missed
 //! traced      what a real server did, step by step, as the simulator would
 //! shrink      the shortest history that still fails
+//! without_library   the generator of `sql/without_library.sql`, by a model of its own
 //! ```
 
 pub mod choices;
@@ -34,5 +35,6 @@ pub mod server;
 pub mod session;
 pub mod shrink;
 pub mod traced;
+pub mod without_library;
 pub mod work;
 pub mod world;

@@ -12,6 +12,7 @@ use snowflake_sim::faults::Fault;
 use snowflake_sim::history::{Outcome, run};
 use snowflake_sim::protection::Protection;
 use snowflake_sim::shrink::shrink;
+use snowflake_sim::without_library::{self, Without};
 
 /// Simulates servers that issue snowflake IDs.
 #[derive(Parser)]
@@ -31,6 +32,12 @@ struct Options {
     /// What to take away.
     #[arg(long)]
     without: Option<Protection>,
+    /// Only the generator of sql/without_library.sql.
+    #[arg(long)]
+    sql: bool,
+    /// What to take away of it.
+    #[arg(long)]
+    sql_without: Option<Without>,
     /// Tells the history of the seed.
     #[arg(long)]
     story: bool,
@@ -72,6 +79,17 @@ fn main() -> ExitCode {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(1, |now| now.as_nanos() as u64 / 1_000 * 1_000_000)
     });
+    let in_sql = |minutes| {
+        without_library::report::report(
+            first,
+            minutes,
+            options.sql_without,
+            options.sql && options.story,
+        )
+    };
+    if options.sql || options.sql_without.is_some() {
+        return ended_well(in_sql(options.minutes));
+    }
     if options.story {
         let outcome = run(Choices::of_seed(first), options.without, true);
         println!("{}", outcome.story.join("\n"));
@@ -103,7 +121,11 @@ fn main() -> ExitCode {
     let Ok(sums) = sums.into_inner() else {
         return ExitCode::FAILURE;
     };
-    report(&options, first, sums)
+    let ended = report(&options, first, sums);
+    if options.without.is_some() || in_sql(options.minutes / 10.0) {
+        return ended;
+    }
+    ExitCode::FAILURE
 }
 
 fn report(options: &Options, first: u64, sums: Sums) -> ExitCode {

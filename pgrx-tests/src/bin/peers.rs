@@ -17,7 +17,7 @@ fn main() -> Result<()> {
     let mut files = Arguments::parse().files;
     if files.is_empty() {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/peers");
-        files = ["snowflake", "nextval", "uuidv7", "plpgsql"]
+        files = ["snowflake", "without_library", "nextval", "uuidv7", "plpgsql"]
             .map(|name| PathBuf::from(format!("{directory}/{name}.sql")))
             .to_vec();
     }

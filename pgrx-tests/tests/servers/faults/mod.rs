@@ -12,3 +12,4 @@ pub(crate) mod mark;
 mod memory;
 mod soak;
 mod synchronization;
+mod without_library;

@@ -1,0 +1,3 @@
+-- name: `sql/without_library.sql`
+-- id: snowflake_sql.snowflake_nextval()
+-- file: ../../sql/without_library.sql
