@@ -207,7 +207,7 @@ $function$;
 
 -- The node numbers of the nodes; NULL unless all are known.
 CREATE FUNCTION snowflake_internal.numbers_of_nodes(nodes jsonb)
-RETURNS integer[] LANGUAGE sql IMMUTABLE
+RETURNS integer[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN bool_and(n.node -> 'facts' ->> 'node_id' IS NOT NULL)
@@ -218,7 +218,7 @@ $function$;
 -- What is wrong with the nodes of Citus. One that is not reached is a finding, because
 -- nothing is known of it.
 CREATE FUNCTION snowflake_internal.node_findings(nodes jsonb)
-RETURNS TABLE (finding text) LANGUAGE sql IMMUTABLE
+RETURNS TABLE (finding text) LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH node AS MATERIALIZED (

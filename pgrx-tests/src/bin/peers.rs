@@ -17,9 +17,15 @@ fn main() -> Result<()> {
     let mut files = Arguments::parse().files;
     if files.is_empty() {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/peers");
-        files = ["snowflake", "without_library", "nextval", "uuidv7", "plpgsql"]
-            .map(|name| PathBuf::from(format!("{directory}/{name}.sql")))
-            .to_vec();
+        files = [
+            "snowflake",
+            "without_library",
+            "nextval",
+            "uuidv7",
+            "plpgsql",
+        ]
+        .map(|name| PathBuf::from(format!("{directory}/{name}.sql")))
+        .to_vec();
     }
     let names = TRIALS.map(|trial| trial.name);
     println!("| repeated IDs | {} |", names.join(" | "));

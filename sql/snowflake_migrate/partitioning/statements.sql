@@ -79,12 +79,12 @@ AS $function$
     SELECT 10, g.place, g.role, g.statement
     FROM own AS c
     CROSS JOIN LATERAL snowflake_migrate_internal.grants("char" 'r', 'TABLE ' || c.quoted_name, NULL, c.relowner, c.relnamespace,
-        c.relacl) AS g
+        c.relacl, false) AS g
   UNION ALL
     SELECT 10, 1000 * a.attnum + g.place, g.role, g.statement
     FROM own AS c CROSS JOIN shown AS a
     CROSS JOIN LATERAL snowflake_migrate_internal.grants("char" 'r', 'TABLE ' || c.quoted_name, a.attname, c.relowner, c.relnamespace,
-        a.attacl) AS g
+        a.attacl, false) AS g
     WHERE a.attacl IS NOT NULL
   UNION ALL
     SELECT 11, 0, c.relowner, format('ALTER TABLE ONLY %s %s', c.quoted_name, r.action)
