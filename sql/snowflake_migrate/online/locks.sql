@@ -157,8 +157,10 @@ $function$;
 -- pause in which the others continue. The short lock_timeout also holds for the
 -- statements that follow, until the caller restores it.
 --
--- An INSERT locks its table first, and then the sequence of a default; a transaction that
--- calls nextval() itself has them in the other order. So attempts alternate between both.
+-- An INSERT locks its table first, and then the sequence of a default, and what it references; a
+-- transaction that calls nextval() itself has them in the other order. Where sessions have what is
+-- locked last before what is locked first, an attempt is in vain. So views are first, as in each query
+-- with them, then tables as given, the plan's own first, and in another order in each attempt.
 CREATE FUNCTION snowflake_migrate_internal.lock(
     relations regclass[], mode text, time_limit interval DEFAULT snowflake_migrate_internal.lock_time_limit()
 ) RETURNS void LANGUAGE plpgsql
@@ -167,11 +169,17 @@ AS $function$
 DECLARE
     -- The longest time of one attempt for all tables together.
     longest_wait CONSTANT integer := snowflake_migrate_internal.short_wait();
-    tables CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT c.oid::regclass FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.relkind <> 'S' ORDER BY 1);
     sequences CONSTANT regclass[] := ARRAY(
         SELECT DISTINCT c.oid::regclass FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.relkind = 'S' ORDER BY 1);
-    wanted regclass[] := tables || sequences;
+    -- Newer ones can be over older ones.
+    views CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT c.oid::regclass FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.relkind IN ('v', 'm') ORDER BY 1 DESC);
+    tables regclass[] := ARRAY(
+        SELECT c.oid::regclass
+        FROM unnest(relations) WITH ORDINALITY AS r (relation, place)
+        JOIN pg_class AS c ON c.oid = r.relation AND c.relkind NOT IN ('S', 'v', 'm')
+        GROUP BY c.oid ORDER BY min(r.place));
+    sequences_first boolean := false;
     started_at CONSTANT timestamptz := clock_timestamp();
     last_notice_at timestamptz := started_at;
     attempt_started_at timestamptz;
@@ -189,7 +197,8 @@ BEGIN
     LOOP
         BEGIN
             attempt_started_at := clock_timestamp();
-            FOREACH table_to_lock IN ARRAY wanted LOOP
+            FOREACH table_to_lock IN ARRAY views || CASE WHEN sequences_first THEN sequences || tables
+                                                          ELSE tables || sequences END LOOP
                 EXECUTE format('SET LOCAL lock_timeout = %L', greatest(1,
                     longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer);
                 PERFORM snowflake_internal.lock_table(table_to_lock, mode);
@@ -200,7 +209,10 @@ BEGIN
             NULL;
         END;
         last_notice_at := snowflake_migrate_internal.lock_missed(relations, mode, started_at, last_notice_at, time_limit);
-        wanted := CASE WHEN wanted = tables || sequences THEN sequences || tables ELSE tables || sequences END;
+        sequences_first := sequences <> '{}' AND NOT sequences_first;
+        IF NOT sequences_first THEN
+            tables := tables[2:] || tables[:1];
+        END IF;
         PERFORM snowflake_migrate_internal.wait((1000 * pause * (0.5 + random()))::integer);
         pause := least(pause * 1.5, 2);
     END LOOP;

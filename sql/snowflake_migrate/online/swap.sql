@@ -15,16 +15,20 @@ CREATE FUNCTION snowflake_migrate_internal.swap_relations(keys snowflake_migrate
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT ARRAY(
-        SELECT k.target FROM unnest(keys) AS k
-      UNION
+    WITH other (relation) AS (
         SELECT s.relation FROM snowflake_migrate_internal.shadows(keys) AS s
       UNION
-        SELECT other.relation
-        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
-        CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation)
+        SELECT f.relation FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
       UNION
-        SELECT unnest(snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.swap_columns(keys))))
+        SELECT f.referenced FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
+      UNION
+        SELECT unnest(snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.swap_columns(keys)))
+    ), own (targets) AS (
+        SELECT ARRAY(SELECT k.target FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place) GROUP BY k.target ORDER BY min(k.place))
+    )
+    -- Locked in this order.
+    SELECT own.targets || ARRAY(SELECT o.relation FROM other AS o WHERE o.relation <> ALL (own.targets))
+    FROM own
 $function$;
 
 -- The sequences that the columns own, or use as identity columns, and those that are made

@@ -1,21 +1,19 @@
 -- Making the table the first partition, and undoing it: in one statement each, which only changes
 -- the catalog while the table is locked.
 
--- The tables that are locked: the table with its partitions, what depends on it, and those at the
--- other end of foreign keys.
+-- The tables that are locked: the table, its partitions, what depends on it, and those at the other
+-- end of foreign keys.
 CREATE FUNCTION snowflake_migrate_internal.partition_relations(target regclass)
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT ARRAY(
-        SELECT target
-      UNION
+    SELECT target || array_remove(ARRAY(
         SELECT i.inhrelid::regclass FROM pg_inherits AS i WHERE i.inhparent = target
       UNION
         SELECT CASE k.conrelid WHEN target THEN k.confrelid ELSE k.conrelid END::regclass
         FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conparentid = 0 AND target IN (k.conrelid, k.confrelid)
       UNION
-        SELECT unnest(snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.whole(target))))
+        SELECT unnest(snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.whole(target)))), target)
 $function$;
 
 -- Keeps the names that the statements are written with, until the end of the transaction.
