@@ -148,7 +148,7 @@ $function$;
 -- which counts where rows are narrow.
 CREATE FUNCTION snowflake_migrate_internal.rewrite_wal(rows numeric, bytes numeric)
 RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (bytes + 36 * rows);
+RETURN bytes OPERATOR(pg_catalog.+) (36::pg_catalog.numeric OPERATOR(pg_catalog.*) rows);
 
 -- How many times as long as by the rates the backfill of these keys took, as far as it has come,
 -- with its pauses; NULL if that is not known yet. paused: whether it had any, which the other steps have not.
