@@ -1,10 +1,7 @@
 //! Up to where rows can be read by key without losing one: `snowflake_resolved_id()`.
 //!
-//! The core crate has the algorithm ([`snowflake_id::resolved`]), and
-//! [`crate::generator::open_transaction`] the side of those that draw. This is the side of
-//! those that ask.
-//!
-//! What it is at most is the protocol's decision ([`snowflake_id::protocol::resolved`]).
+//! The core crate has the algorithm ([`snowflake_id::resolved`]) and decides what is answered
+//! ([`snowflake_id::protocol::resolved`]); this process carries it out.
 //!
 //! A statement gets one answer, however often it asks: otherwise a scan could leave out
 //! one row and return a later one. Statements of a transaction between which no
@@ -14,14 +11,15 @@
 //! While there is one in this database, the answer is unknown.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
 use pgrx::pg_sys;
 use snowflake_id::SnowflakeId;
-use snowflake_id::protocol::resolved::present;
-use snowflake_id::protocol::{Clocks, now};
-use snowflake_id::resolved::{Moment, OpenTransaction, resolve};
+use snowflake_id::protocol::resolved::ReadingProcess;
+use snowflake_id::protocol::transactions::{Numbers, Transactions};
+use snowflake_id::protocol::{self, Clocks, now};
+use snowflake_id::resolved::{Moment, Samples};
 
 use crate::clock;
 use crate::error::Error;
@@ -30,7 +28,7 @@ use crate::generator::session::{self, Session};
 use crate::generator::{log, reserve_present};
 use crate::pg;
 use crate::settings;
-use crate::shared::{self, Shared, Transaction};
+use crate::shared::{self, Shared};
 
 /// The answers of the current transaction and the moments for which they hold, the one
 /// that was asked for last at the end. A statement can contain many others with newer
@@ -102,82 +100,51 @@ fn forget_at_end() {
     }
 }
 
-/// Reads which transactions are open, and finds the greatest answer that holds for a snapshot of this
-/// moment.
+/// The greatest answer that holds for a snapshot of this moment.
 fn ask(session: &Session, statement: Moment) -> Result<Option<SnowflakeId>, Error> {
-    let shared = session.shared;
-    let database = pg::session::database();
-    if has_unknown_prepared(shared) {
-        return Ok(None);
-    }
-    let clocks = clock::read();
-    let process = Backend::of_database(session)?;
-    let Some(present) = now(present(&process, clocks))? else {
-        return Ok(None);
-    };
-    let transactions = shared.backends().iter().map(|backend| &backend.open);
-    let id = resolve(
-        shared.promise(),
-        transactions.chain(prepared(shared, present)),
-        database.to_u32(),
-        present,
-    );
-    // After the look, so that it has all that had ended by then.
-    let moment = pg::transaction::moment_now();
-    log_holder(session, clocks, id);
-    let (samples, _lock) = shared.lock_samples(database);
-    samples.add(database.to_u32(), moment, id, clocks.boot);
-    Ok(samples.find(database.to_u32(), statement))
+    now(protocol::resolved::ask(
+        &Backend::of_database(session)?,
+        statement,
+    ))
 }
 
-/// The prepared transactions that have drawn an ID below `id` and have not ended.
-fn prepared(shared: Shared, id: SnowflakeId) -> impl Iterator<Item = &'static OpenTransaction> {
-    let database = pg::session::database().to_u32();
-    shared.prepared().iter().filter_map(move |place| {
-        let xid = place.xid.load(Acquire);
-        let first = place.open.first_id(database)?;
-        // A place that was given to another transaction meanwhile had been left by the
-        // former one. The new one has a word among the backends', which were looked at
-        // before, or draws above the promise.
-        (xid != 0
-            && first < id
-            && place.xid.load(Acquire) == xid
-            && pg::transaction::is_running(xid))
-        .then_some(&place.open)
-    })
+impl Numbers for Shared {
+    fn is_running(&self, xid: u32) -> bool {
+        pg::transaction::is_running(xid)
+    }
+
+    fn prepared(&self) -> impl Iterator<Item = (u32, u32)> {
+        pg::transaction::prepared().map(|(xid, database)| (xid, database.to_u32()))
+    }
+
+    fn may_precede(&self, xid: u32) -> bool {
+        Shared::may_precede(*self, xid)
+    }
 }
 
-/// The transactions that were prepared before the start, or before shared memory was made. A
-/// later one that is not known has drawn nothing: its session had not loaded the library.
-fn unknown_prepared(shared: Shared) -> impl Iterator<Item = (u32, pg_sys::Oid)> {
-    pg::transaction::prepared().filter(move |&(xid, _)| {
-        let is_known = || {
-            shared
-                .prepared()
-                .iter()
-                .any(|place| place.xid.load(Acquire) == xid)
-        };
-        // It may have ended, and its place may have been given away, since it was found.
-        shared.may_precede(xid) && !is_known() && pg::transaction::is_running(xid) && !is_known()
-    })
-}
+impl ReadingProcess for Backend<'_> {
+    type Numbers = Shared;
 
-fn has_unknown_prepared(shared: Shared) -> bool {
-    // Once there is none, there is none until the next start.
-    let all_known = shared.prepared_are_known();
-    if all_known.load(Acquire) {
-        return false;
+    fn transactions(&self) -> Transactions<'_> {
+        self.session.shared.transactions()
     }
-    let mut is_any = false;
-    let mut is_here = false;
-    for (_, database) in unknown_prepared(shared) {
-        is_any = true;
-        is_here |= database == pg::session::database();
+
+    fn numbers(&self) -> &Shared {
+        &self.session.shared
     }
-    if !is_any {
-        all_known.store(true, Release);
+
+    async fn moment(&self) -> Moment {
+        pg::transaction::moment_now()
     }
-    is_here
+
+    fn samples<R>(&self, look: impl FnOnce(&Samples) -> R) -> R {
+        let (samples, _lock) = self.session.shared.lock_samples(pg::session::database());
+        look(samples)
+    }
+
+    fn answered(&self, clocks: Clocks, id: SnowflakeId) {
+        log_holder(self, clocks, id);
+    }
 }
 
 /// Who holds back the answer.
@@ -192,36 +159,30 @@ pub enum Holder {
 /// The open transactions of this database that have drawn IDs, with a lower bound of
 /// these. It is not known for transactions that were prepared before the start.
 pub fn unresolved(shared: Shared) -> Vec<(Holder, Option<SnowflakeId>)> {
-    let database = pg::session::database();
-    let first_of = |transaction: &Transaction| transaction.open.first_id(database.to_u32());
+    let database = pg::session::database().to_u32();
+    let transactions = shared.transactions();
     let mut all = Vec::new();
-    for (number, backend) in shared.backends().iter().enumerate() {
-        if let Some((first, (pid, user))) = first_of(backend).zip(pg::process::backend(number)) {
+    for (number, backend) in transactions.backends.iter().enumerate() {
+        let first = backend.open.first_id(database);
+        if let Some((first, (pid, user))) = first.zip(pg::process::backend(number)) {
             all.push((Holder::Backend { pid, user }, Some(first)));
         }
     }
-    for place in shared.prepared() {
-        let xid = place.xid.load(Acquire);
-        if let Some(first) =
-            first_of(place).filter(|_| xid != 0 && pg::transaction::is_running(xid))
-        {
-            all.push((Holder::Prepared { xid }, Some(first)));
-        }
-    }
-    for (xid, of) in unknown_prepared(shared) {
-        if of == database {
-            all.push((Holder::Prepared { xid }, None));
-        }
-    }
+    let prepared = transactions.prepared(&shared, database, SnowflakeId::MAX);
+    all.extend(prepared.map(|(xid, first)| (Holder::Prepared { xid }, Some(first))));
+    let unknown = transactions
+        .unknown(&shared)
+        .filter(|&(_, of)| of == database);
+    all.extend(unknown.map(|(xid, _)| (Holder::Prepared { xid }, None)));
     all
 }
 
 /// Logs who has held back the answer for long.
-fn log_holder(session: &Session, clocks: Clocks, id: SnowflakeId) {
+fn log_holder(process: &Backend<'_>, clocks: Clocks, id: SnowflakeId) {
     let Some(longest) = settings::log_unresolved_micros() else {
         return;
     };
-    let layout = session.layout();
+    let layout = process.session.layout();
     let age = clocks
         .wall
         .micros_since(layout.time_of(layout.tick_of(id)).into());
@@ -229,7 +190,7 @@ fn log_holder(session: &Session, clocks: Clocks, id: SnowflakeId) {
         return;
     }
     // Read again: the answer is old also if nothing was drawn for long.
-    let holder = unresolved(session.shared)
+    let holder = unresolved(process.session.shared)
         .into_iter()
         .find(|&(_, first)| first == Some(id));
     if let Some((holder, _)) = holder {
@@ -237,7 +198,7 @@ fn log_holder(session: &Session, clocks: Clocks, id: SnowflakeId) {
             Holder::Backend { pid, .. } => format!("process {pid}"),
             Holder::Prepared { xid } => format!("prepared transaction {xid}"),
         };
-        log::unresolved(session.shared, layout, &holder, id, age);
+        log::unresolved(process.session.shared, layout, &holder, id, age);
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `extra_query`           | a table is read while a query of it is planned |
 //! | `range_index`           | an index gets a range only if it exists        |
 
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 
@@ -22,6 +23,7 @@ use parking_lot::Mutex;
 use pgrx::Spi;
 use snowflake_id::Slot;
 
+use crate::clock;
 use crate::pg::catalog::Class;
 use crate::pg::plan_tree::BaseRelation;
 use crate::settings;
@@ -49,28 +51,32 @@ pub fn disturbs_neighbours(relation: BaseRelation<'_>) -> bool {
     is("range_index") && !relation.indexes().any(|index| Class::of(index).is_some())
 }
 
-/// Whether [`slot`] has one: the session then goes to no other.
+/// Whether [`slots`] has some: the session then stays in its own.
 pub fn has_own_slot() -> bool {
     is("slot") || is("clock")
 }
 
-/// The slot to use in the place of the shared one.
-pub fn slot(wall: i64) -> Option<&'static Slot> {
-    static MINE: Slot = Slot::new();
+/// The slots to use in the place of the shared ones.
+pub fn slots(count: usize) -> Option<&'static [Slot]> {
+    static MINE: OnceLock<Vec<Slot>> = OnceLock::new();
     if is("slot") {
-        return Some(&MINE);
+        return Some(MINE.get_or_init(|| new_slots(count)));
     }
-    is("clock").then(|| forgetful_slot(wall))
+    is("clock").then(|| forgetful_slots(clock::wall().unix_micros(), count))
 }
 
-/// A slot that forgets what it issued whenever the clock steps back.
-fn forgetful_slot(wall: i64) -> &'static Slot {
-    static CURRENT: Mutex<Option<&'static Slot>> = Mutex::new(None);
+/// Slots that forget what they issued whenever the clock steps back.
+fn forgetful_slots(wall: i64, count: usize) -> &'static [Slot] {
+    static CURRENT: Mutex<Option<&'static [Slot]>> = Mutex::new(None);
     static SEEN: AtomicI64 = AtomicI64::new(i64::MIN);
     let before = SEEN.swap(wall, Relaxed);
     let mut current = CURRENT.lock();
     match *current {
-        Some(slot) if wall >= before - 1_000 => slot,
-        _ => current.insert(Box::leak(Box::new(Slot::new()))),
+        Some(slots) if wall >= before - 1_000 => slots,
+        _ => current.insert(new_slots(count).leak()),
     }
+}
+
+fn new_slots(count: usize) -> Vec<Slot> {
+    (0..count).map(|_| Slot::new()).collect()
 }

@@ -177,7 +177,7 @@ pub(super) fn wait_too_long(
     wall: WallTime,
     next: WallTime,
     needed_ms: i64,
-    max_wait_ms: i32,
+    max_wait_ms: i64,
 ) -> ErrorReport {
     new_report(
         ERRCODE_SYSTEM_ERROR,

@@ -140,7 +140,7 @@ pub enum Error {
         /// The length of the wait, milliseconds.
         needed_ms: i64,
         /// `snowflake.max_wait`, milliseconds.
-        max_wait_ms: i32,
+        max_wait_ms: i64,
     },
     /// The clock is before the layout's epoch.
     BeforeEpoch {

@@ -1,13 +1,13 @@
 //! What superusers set right: where IDs start, and the clock.
 
 use snowflake_id::protocol::mark::raise_slots_to_restored;
-use snowflake_id::protocol::{self, Clocks, now};
+use snowflake_id::protocol::{self, Clocks, NotAccepted, now};
 use snowflake_id::{SnowflakeId, Tick, WallTime};
 
 use crate::clock;
 use crate::error::Error;
 use crate::generator::process::Backend;
-use crate::generator::{reserve, session, storage};
+use crate::generator::{session, storage};
 use crate::settings;
 use crate::shared;
 
@@ -37,7 +37,7 @@ pub fn start_after(id: i64) -> Result<(), Error> {
     let process = Backend::new(session);
     now(protocol::draw::start_at(&process, tick, too_far))?;
     // This process reads the mark again, too.
-    reserve::forget();
+    session::MEMORY.forget();
     Ok(())
 }
 
@@ -74,26 +74,17 @@ pub fn restore_mark(bound: i64) -> Result<(), Error> {
 /// minute; [`Error::ClockBehind`] if the clock is behind issued IDs, which cannot
 /// be accepted.
 pub fn accept_clock(expected: WallTime) -> Result<(), Error> {
-    const MAX_CLOCK_DIFFERENCE_MICROS: u64 = 60_000_000;
     let shared = shared::get_or_make()?;
     let clocks = clock::read();
-    if clocks.wall.micros_since(expected).unsigned_abs() > MAX_CLOCK_DIFFERENCE_MICROS {
-        return Err(Error::ClockNotAsExpected {
-            wall: clocks.wall,
-            expected,
-        });
-    }
-    let reached = shared.slewed_clock().reached();
-    let behind = reached.micros_since(clocks.wall);
-    if settings::of_protocol()
-        .max_clock_step
-        .is_some_and(|max| behind > max)
-    {
-        return Err(Error::ClockBehind {
-            wall: clocks.wall,
-            reached,
-        });
-    }
-    shared.slewed_clock().trust(clocks.offset());
-    Ok(())
+    let wall = clocks.wall;
+    protocol::accept_clock(
+        shared.slewed_clock(),
+        settings::of_protocol(),
+        clocks,
+        expected,
+    )
+    .map_err(|reason| match reason {
+        NotAccepted::NotAsExpected => Error::ClockNotAsExpected { wall, expected },
+        NotAccepted::Behind { reached } => Error::ClockBehind { wall, reached },
+    })
 }

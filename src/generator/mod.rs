@@ -7,7 +7,7 @@
 //! open_transaction   from which ID on this transaction has drawn
 //! process     carries out what the protocol asks for (`crates/snowflake-id/src/protocol`)
 //! storage     the pages of the mark and the floor, and the log
-//! reserve     what this process keeps of its reservation
+//! watched     the same in the test build: traces, places to stop at, protections taken away
 //! node_conflict   a second server with this one's node number
 //! admin       what superusers set right: the start and the clock
 //! ```
@@ -22,11 +22,11 @@ mod next_slow;
 pub mod node_conflict;
 pub mod open_transaction;
 pub mod process;
-mod reserve;
 pub mod session;
 pub mod stats;
 pub mod storage;
-mod wait;
+#[cfg(feature = "testing")]
+mod watched;
 
 pub use admin::{accept_clock, restore_mark, start_after};
 pub use last_id::get as last_id;

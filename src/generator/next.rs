@@ -3,7 +3,7 @@
 //! [`next`] finds the tick and calls its slot, which does one compare-and-swap. It
 //! takes no lock and calls no function of Postgres. What it needs never changes
 //! ([`Session`]) or is a word of its own
-//! ([`FastPath`](snowflake_id::protocol::FastPath)). The slot is given the middle of the
+//! ([`SessionMemory`](snowflake_id::protocol::SessionMemory)). The slot is given the middle of the
 //! reservation as its end. So the one comparison that it makes anyway also finds
 //! the moment to reserve more.
 //!
@@ -24,13 +24,12 @@
 
 use std::num::NonZeroU32;
 
-use snowflake_id::{Allowance, Answer, Borrow, Identity, Run, SnowflakeId, WallTime};
+use snowflake_id::protocol::{self, now};
+use snowflake_id::{Identity, Run, SnowflakeId};
 
 use crate::error::Error;
 use crate::generator::next_slow::next_slow;
-use crate::generator::session::{self, FAST_PATH, Session};
-use crate::generator::{counter, last_id, open_transaction, stats};
-use crate::settings;
+use crate::generator::{last_id, session, stats};
 
 /// The next ID of this session.
 ///
@@ -50,52 +49,8 @@ pub fn next() -> Result<SnowflakeId, Error> {
 #[inline]
 fn next_fast() -> Option<SnowflakeId> {
     let session = session::get()?;
-    if settings::changed() {
-        return None;
-    }
-    let wall = counter::wall_in_tick(|wall| session.left_of_tick(wall));
-    let now = session.tick_at(wall)?;
-    let allowance = FAST_PATH.allowance(now);
-    if open_transaction::has_drawn() {
-        draw(session, wall, allowance)
-    } else {
-        draw_first(session, wall, allowance)
-    }
-}
-
-/// The first ID of a transaction.
-#[inline(never)]
-fn draw_first(session: &Session, wall: WallTime, allowance: Allowance) -> Option<SnowflakeId> {
-    if !FAST_PATH.position().may_stay(allowance.now) {
-        return None;
-    }
-    let (opened, least) = open_transaction::begin(session, allowance.now);
-    // Too far ahead if the clock has been set back since a reader was answered: the slow
-    // path finds out by how much.
-    let id = draw(session, wall, allowance.from(least)?)?;
-    opened.drew(id);
-    Some(id)
-}
-
-#[inline(always)]
-fn draw(session: &Session, wall: WallTime, allowance: Allowance) -> Option<SnowflakeId> {
-    let position = FAST_PATH.position();
-    if !position.may_stay(allowance.now) {
-        return None;
-    }
-    match session.slot(position.slot(), wall).next_run(
-        session.sequence_bits,
-        allowance,
-        NonZeroU32::MIN,
-        Borrow::No,
-    ) {
-        Answer::Issued(run) => {
-            FAST_PATH.set_position(position.after(run));
-            FAST_PATH.observe(wall);
-            Some(session.identity.id(position.slot(), run.tick, run.first))
-        }
-        Answer::Wait { .. } | Answer::Reserve { .. } | Answer::Closed => None,
-    }
+    let (slot, run) = now(protocol::next_fast(session))?;
+    Some(session.identity.id(slot, run.tick, run.first))
 }
 
 /// Counts an ID, and keeps it as the session's last one.

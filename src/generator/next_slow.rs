@@ -18,6 +18,8 @@ pub fn next_slow(count: NonZeroU32) -> Result<Batch, Error> {
     stats::flush();
     let session = session::resolve()?;
     let (slot, run) = now(draw::draw(&Backend::new(session), count))?;
+    // Nothing has been counted since the flush.
+    stats::move_to(&session.shared.counters()[slot as usize]);
     Ok(Batch {
         identity: &session.identity,
         slot,

@@ -4,34 +4,34 @@
 //! No lock of this process is held while it looks things up, reserves or waits: an error
 //! of Postgres may come out of any of these.
 
-use std::cell::{Cell, RefCell};
-use std::num::NonZeroU32;
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use pgrx::{check_for_interrupts, pg_sys};
+use snowflake_id::Tick;
 use snowflake_id::protocol::{
-    Clocks, DrawingProcess, NoReading, NotReserved, Process, Reading, Reservation, ServerSettings,
+    Budget, Clocks, DrawingProcess, NoReading, Process, Reading, Refused, ServerSettings,
     SharedMemory, Wait,
 };
-use snowflake_id::{Allowance, Answer, Identity, Run, Tick, WallTime};
 
 use crate::clock;
 use crate::error::Error;
-use crate::generator::open_transaction::{self, DrawingTransaction};
-use crate::generator::session::{FAST_PATH, Session};
-use crate::generator::storage::{Pages, locate_mark};
-use crate::generator::wait::WaitBudget;
-use crate::generator::{accepted_layout, log, reserve};
+use crate::generator::session::{MEMORY, Session};
+use crate::generator::storage::{Disk, locate_mark};
+use crate::generator::{accepted_layout, log, stats};
 use crate::pg;
 use crate::settings;
 use crate::shared::{Locked, MarkKey};
 
 /// This process during a call.
 pub struct Backend<'a> {
-    session: &'a Session,
-    pages: Pages,
+    pub session: &'a Session,
+    pages: Disk,
     /// That of the mark.
     incarnation: Cell<Option<(pg_sys::Oid, u64)>>,
-    budget: RefCell<WaitBudget>,
+    budget: Budget,
+    has_waited: Cell<bool>,
 }
 
 impl<'a> Backend<'a> {
@@ -39,9 +39,13 @@ impl<'a> Backend<'a> {
     pub fn new(session: &'a Session) -> Self {
         Backend {
             session,
-            pages: Pages::of(pg_sys::InvalidOid),
+            pages: Disk::of(pg_sys::InvalidOid),
             incarnation: Cell::new(None),
-            budget: RefCell::new(WaitBudget::new()),
+            budget: Budget {
+                since: clock::boot(),
+                max_wait_ms: settings::max_wait_ms().into(),
+            },
+            has_waited: Cell::new(false),
         }
     }
 
@@ -74,30 +78,28 @@ impl<'a> Backend<'a> {
             }
         }
     }
+}
 
-    fn wait(&self, needed: i64, error: impl FnOnce(i64, i32) -> Error) -> Result<(), Error> {
-        self.budget.borrow_mut().wait(needed, error)
-    }
-
-    /// Waits for the clock to come within `max_clock_step` of this time.
-    fn wait_for_clock(&self, wall: WallTime, reached: WallTime) -> Result<(), Error> {
-        let needed = reached
-            .micros_since(wall)
-            .saturating_sub(self.settings().max_clock_step.unwrap_or(0));
-        self.wait(needed, |_, _| Error::ClockBehind { wall, reached })
+impl Drop for Backend<'_> {
+    fn drop(&mut self) {
+        if self.has_waited.get() {
+            let waited = clock::boot().micros_since(self.budget.since);
+            stats::count_wait(u64::try_from(waited).unwrap_or(0));
+        }
     }
 }
 
 impl Process for Backend<'_> {
-    type Storage = Pages;
+    type Storage = Disk;
     type Entry = Locked;
+    type Session = Session;
 
-    fn storage(&self) -> &Pages {
+    fn storage(&self) -> &Disk {
         &self.pages
     }
 
-    fn identity(&self) -> &Identity {
-        &self.session.identity
+    fn session(&self) -> &Session {
+        self.session
     }
 
     fn shared(&self) -> SharedMemory<'_> {
@@ -106,10 +108,6 @@ impl Process for Backend<'_> {
 
     fn settings(&self) -> ServerSettings {
         settings::of_protocol()
-    }
-
-    fn highest_wall(&self) -> WallTime {
-        FAST_PATH.highest_wall()
     }
 
     async fn clocks(&self) -> Clocks {
@@ -164,15 +162,14 @@ impl Process for Backend<'_> {
 }
 
 impl DrawingProcess for Backend<'_> {
-    type Opened = DrawingTransaction;
-
     async fn reading(&self, clocks: Clocks) -> Result<Reading, NoReading> {
         #[cfg(feature = "testing")]
         if crate::unprotected::is("clock") {
+            let layout = self.session.layout();
             return Ok(Reading {
                 clocks,
                 time: clocks.wall,
-                now: self.session.tick_at(clocks.wall).unwrap_or_default(),
+                now: layout.tick_at(clocks.wall.into()).unwrap_or_default(),
                 slowdown: 1,
             });
         }
@@ -192,18 +189,18 @@ impl DrawingProcess for Backend<'_> {
         Ok(())
     }
 
-    async fn reservation(&self) -> Result<Reservation, Error> {
-        if let Some((mark, reservation)) = reserve::kept() {
-            self.pages.set_mark(mark);
-            return Ok(reservation);
-        }
-        settings::warn_if_pending();
-        self.pages.set_mark(reserve::find_mark()?);
-        Ok(Reservation::new(self).await)
+    fn take_settings_changed(&self) -> bool {
+        settings::take_changed()
     }
 
-    fn keep(&self, reservation: Reservation) {
-        reserve::keep(self.pages.mark(), reservation);
+    async fn find_mark(&self) -> Result<u32, Error> {
+        settings::warn_if_pending();
+        watch_relation_cache();
+        Ok(locate_mark()?.to_u32())
+    }
+
+    fn use_mark(&self, mark: u32) {
+        self.pages.set_mark(mark.into());
     }
 
     async fn check_layout(&self) -> Result<(), Error> {
@@ -213,88 +210,63 @@ impl DrawingProcess for Backend<'_> {
         accepted_layout::check(*shared, *identity.layout(), self.pages.mark())
     }
 
-    async fn begin_to_draw(&self, now: Tick) -> Option<(DrawingTransaction, Tick)> {
-        (!open_transaction::has_drawn()).then(|| open_transaction::begin(self.session, now))
+    fn budget(&self) -> Budget {
+        self.budget
     }
 
-    fn drew(&self, opened: DrawingTransaction, slot: u32, run: Run) {
-        opened.drew(self.session.identity.id(slot, run.tick, run.first));
-    }
-
-    async fn next_run(
-        &self,
-        allowance: Allowance,
-        count: NonZeroU32,
-        wall: WallTime,
-    ) -> (u32, Answer) {
-        self.session.next_run(allowance, count, wall)
-    }
-
-    fn observe(&self, wall: WallTime) {
-        FAST_PATH.observe(wall);
-    }
-
-    fn left_ms(&self) -> i64 {
-        self.budget.borrow().left_ms()
-    }
-
-    async fn wait_for(&self, reason: NotReserved<Error>, clocks: Clocks) -> Result<(), Error> {
-        let layout = self.session.layout();
-        let wall = clocks.wall;
-        let time_of = |tick| WallTime::from(layout.time_of(tick));
-        match reason {
-            NotReserved::Raised => {
-                check_for_interrupts!();
-                Ok(())
-            }
-            NotReserved::Busy => self.budget.borrow().wait_for_mover(),
-            NotReserved::Locked => Err(self.budget.borrow().mark_locked()),
-            NotReserved::SetAhead(bound) => {
-                let set_to = time_of(bound);
-                let lease = self.settings().lease_micros();
-                let needed = set_to.minus_micros(lease).micros_since(wall);
-                self.wait(needed, |_, _| Error::MarkSetAhead { wall, set_to })
-            }
-            // Waits for the clock to come near to the mark.
-            NotReserved::TooFarAhead(bound) => self.wait_for_clock(wall, time_of(bound)),
-            NotReserved::PastEnd => Err(Error::PastEnd {
-                end: layout.expires_at(),
-            }),
-            NotReserved::Failed(error) => Err(error),
+    fn waits(&self, slots: Option<Wait>) {
+        self.has_waited.set(true);
+        if let Some(wait) = slots {
+            log::waiting(self.session.shared, wait.reading.clocks, wait.needed);
         }
     }
 
-    async fn wait_for_reading(&self, reason: NoReading, clocks: Clocks) -> Result<(), Error> {
+    /// Ends at once on a cancel, `statement_timeout`, termination or the postmaster's death.
+    async fn sleep(&self, millis: i64) -> Result<(), Error> {
+        pg::wait::sleep(millis);
+        Ok(())
+    }
+
+    fn refused(&self, why: Refused, at: Clocks) -> Error {
         let layout = self.session.layout();
-        let wall = clocks.wall;
-        match reason {
-            NoReading::Behind { reached } => self.wait_for_clock(wall, reached),
-            NoReading::Ahead { expected } => Err(Error::ClockAhead { wall, expected }),
-            NoReading::BeforeEpoch => Err(Error::BeforeEpoch {
+        let wall = at.wall;
+        match why {
+            Refused::MarkLocked { waited_ms } => Error::MarkLocked { waited_ms },
+            Refused::MarkSetAhead { set_to } => Error::MarkSetAhead { wall, set_to },
+            Refused::ClockBehind { reached } => Error::ClockBehind { wall, reached },
+            Refused::ClockAhead { expected } => Error::ClockAhead { wall, expected },
+            Refused::BeforeEpoch => Error::BeforeEpoch {
                 wall: clock::time(wall),
                 epoch: layout.epoch(),
-            }),
-            NoReading::PastEnd => Err(Error::PastEnd {
+            },
+            Refused::PastEnd => Error::PastEnd {
                 end: layout.expires_at(),
-            }),
-        }
-    }
-
-    async fn wait_for_slots(&self, wait: Wait) -> Result<(), Error> {
-        let clocks = wait.reading.clocks;
-        log::waiting(self.session.shared, clocks, wait.needed);
-        self.wait(
-            i64::try_from(wait.needed).unwrap_or(i64::MAX),
-            |needed_ms, max_wait_ms| Error::WaitTooLong {
-                wall: clocks.wall,
-                next: self.session.layout().time_of(wait.next).into(),
+            },
+            Refused::WaitTooLong {
+                next,
+                needed_ms,
+                max_wait_ms,
+            } => Error::WaitTooLong {
+                wall,
+                next,
                 needed_ms,
                 max_wait_ms,
             },
-        )
+        }
     }
 
     async fn give_way(&self) {
         check_for_interrupts!();
+    }
+}
+
+/// Notices when the relation cache forgets the mark.
+fn watch_relation_cache() {
+    // Set last: an error of Postgres in between must not prevent a second try.
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if !DONE.load(Relaxed) {
+        // 0 stands for every relation, there and here.
+        pg::callbacks::on_relation_change(|relation| MEMORY.mark_changed(relation.to_u32()));
+        DONE.store(true, Relaxed);
     }
 }

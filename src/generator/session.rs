@@ -1,16 +1,16 @@
 //! What this process has resolved, for the way to an ID.
 //!
 //! What never changes is in [`Session`]; what changes is a word of its own in
-//! [`FastPath`].
+//! [`SessionMemory`].
 
-use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
-use snowflake_id::protocol::FastPath;
-use snowflake_id::{Allowance, Answer, Identity, Layout, Position, Slot, SlotWalk, Tick, WallTime};
+use snowflake_id::protocol::{self, SessionMemory};
+use snowflake_id::resolved::{OpenTransaction, Promise};
+use snowflake_id::{Identity, Layout, Position, Slot, SlotWalk, WallTime};
 
 use crate::error::Error;
-use crate::generator::stats;
+use crate::generator::{counter, open_transaction, stats};
 use crate::pg;
 use crate::settings;
 use crate::shared::{self, Shared};
@@ -20,11 +20,10 @@ pub struct Session {
     pub shared: Shared,
     pub identity: Identity,
     slots: &'static [Slot],
-    walk: SlotWalk<'static>,
+    home: u32,
     /// The layout's, as plain numbers.
-    pub sequence_bits: u32,
-    pub epoch: WallTime,
-    pub tick_micros: u32,
+    epoch: WallTime,
+    tick_micros: u32,
 }
 
 /// Not an `AtomicPtr`: to read that needs `unsafe`, and the fast path would load the
@@ -32,7 +31,7 @@ pub struct Session {
 static SESSION: OnceLock<Session> = OnceLock::new();
 
 /// What changes, for the way to an ID.
-pub static FAST_PATH: FastPath = FastPath::new();
+pub static MEMORY: SessionMemory = SessionMemory::new();
 
 /// The session, if it was resolved.
 #[inline]
@@ -65,13 +64,12 @@ pub fn resolve() -> Result<&'static Session, Error> {
         shared,
         identity,
         slots,
-        walk: SlotWalk::new(identity.layout(), slots, home),
-        sequence_bits: layout.sequence_bits(),
+        home,
         epoch: layout.epoch().into(),
         tick_micros: layout.tick_micros(),
     };
     stats::init(&shared.counters()[home as usize]);
-    FAST_PATH.set_position(session.start());
+    MEMORY.set_position(session.start());
     Ok(SESSION.get_or_init(|| session))
 }
 
@@ -89,48 +87,9 @@ impl Session {
     fn start(&self) -> Position {
         #[cfg(feature = "testing")]
         if crate::unprotected::has_own_slot() {
-            return Position::pinned(self.walk.home());
+            return Position::pinned(self.home);
         }
-        self.walk.start()
-    }
-
-    /// The slot of this backend number.
-    #[inline]
-    pub fn slot(&self, number: u32, _wall: WallTime) -> &'static Slot {
-        #[cfg(feature = "testing")]
-        if let Some(slot) = crate::unprotected::slot(_wall.unix_micros()) {
-            return slot;
-        }
-        &self.slots[number as usize]
-    }
-
-    /// Sequence numbers of the slot in which the session is, or to which it moves,
-    /// and the number of that slot.
-    pub fn next_run(
-        &self,
-        allowance: Allowance,
-        count: NonZeroU32,
-        _wall: WallTime,
-    ) -> (u32, Answer) {
-        let before = FAST_PATH.position();
-        #[cfg(feature = "testing")]
-        if let Some(slot) = crate::unprotected::slot(_wall.unix_micros()) {
-            let answer = slot.next_run(
-                self.sequence_bits,
-                allowance,
-                count,
-                snowflake_id::Borrow::Yes,
-            );
-            return (before.slot(), answer);
-        }
-        let (position, answer) = self.walk.next_run(before, allowance, count);
-        let slot = position.slot();
-        if slot != before.slot() {
-            // Before another ID is counted: the count so far belongs to that slot.
-            stats::move_to(&self.shared.counters()[slot as usize]);
-        }
-        FAST_PATH.set_position(position);
-        (slot, answer)
+        SlotWalk::new(self.layout(), self.slots, self.home).start()
     }
 
     /// How many microseconds are left of this time's tick.
@@ -140,17 +99,66 @@ impl Session {
         (tick - self.since_epoch(wall).rem_euclid(tick)).unsigned_abs()
     }
 
-    /// The clock's tick; `None` outside of the layout's time.
-    #[inline]
-    pub fn tick_at(&self, wall: WallTime) -> Option<Tick> {
-        let elapsed = u64::try_from(self.since_epoch(wall)).ok()?;
-        self.layout().tick_after(elapsed)
-    }
-
     /// Microseconds. Wraps: that takes one instruction, and a wall clock is never
     /// 292,000 years away from an epoch.
     #[inline]
     fn since_epoch(&self, wall: WallTime) -> i64 {
         wall.unix_micros().wrapping_sub(self.epoch.unix_micros())
+    }
+}
+
+impl protocol::Session for Session {
+    #[inline]
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    #[inline]
+    fn memory(&self) -> &SessionMemory {
+        &MEMORY
+    }
+
+    #[inline]
+    fn slots(&self) -> &[Slot] {
+        #[cfg(feature = "testing")]
+        if let Some(slots) = crate::unprotected::slots(self.slots.len()) {
+            return slots;
+        }
+        self.slots
+    }
+
+    #[inline]
+    fn home(&self) -> u32 {
+        self.home
+    }
+
+    #[inline]
+    fn database(&self) -> u32 {
+        pg::session::database().to_u32()
+    }
+
+    #[inline]
+    fn promise(&self) -> &Promise {
+        self.shared.promise()
+    }
+
+    #[inline]
+    fn open_transaction(&self) -> Option<&OpenTransaction> {
+        open_transaction::of_leader()
+    }
+
+    #[inline]
+    fn is_parallel(&self) -> bool {
+        pg::transaction::is_in_parallel_mode()
+    }
+
+    #[inline]
+    fn settings_changed(&self) -> bool {
+        settings::changed()
+    }
+
+    #[inline]
+    async fn wall(&self) -> WallTime {
+        counter::wall_in_tick(|wall| self.left_of_tick(wall))
     }
 }

@@ -42,9 +42,9 @@ pub fn init(counters: &'static Counters) {
     DONE.store(true, Relaxed);
 }
 
-/// From now on the session's IDs are of another slot, which has these counters.
+/// From now on the session's IDs are of the slot with these counters. All that were counted are
+/// added already.
 pub fn move_to(counters: &'static Counters) {
-    flush();
     count_in(counters);
 }
 

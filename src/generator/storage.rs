@@ -38,16 +38,12 @@ use snowflake_id::{Bounds, Identity, SnowflakeId};
 
 use crate::catalog::CORE;
 use crate::clock;
-#[cfg(feature = "testing")]
-use crate::crash_points;
 use crate::error::Error;
 use crate::pg::page::{GlobalFile, Page};
 use crate::pg::relation;
 use crate::pg::sequence::{Sequence, SequenceData, SequencePage};
 use crate::pg::{self, Mode, Relation};
 use crate::shared::{self, LwLock, Shared};
-#[cfg(feature = "testing")]
-use crate::trace;
 
 const MARK_NAME: &CStr = c"mark";
 
@@ -65,6 +61,12 @@ pub fn locate_mark() -> Result<pg_sys::Oid, Error> {
     CORE.sequence(MARK_NAME).ok_or(Error::MarkMissing)
 }
 
+/// Where this process has the pages. In the test build, with what tests add.
+#[cfg(not(feature = "testing"))]
+pub type Disk = Pages;
+#[cfg(feature = "testing")]
+pub type Disk = super::watched::Watched;
+
 /// The pages of this database's mark and of the server's floor.
 pub struct Pages {
     /// The mark's sequence.
@@ -72,16 +74,11 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// With this sequence as the mark.
+    /// With this sequence as the mark; the floor's alone without one.
     pub fn of(mark: pg_sys::Oid) -> Self {
         Pages {
             mark: Cell::new(mark),
         }
-    }
-
-    /// The floor's alone.
-    pub fn of_floor() -> Self {
-        Self::of(pg_sys::InvalidOid)
     }
 
     /// The mark's sequence.
@@ -110,15 +107,15 @@ impl Storage for Pages {
     }
 
     fn read_page(&self, page: &SequencePage) -> MarkPage {
-        let written = on_page(page);
-        #[cfg(feature = "testing")]
-        trace::line(format_args!(
-            "read-mark {} {} {}",
-            pg::session::database().to_u32(),
-            written.bound_id,
-            written.start_number
-        ));
-        written
+        let data = page.data();
+        MarkPage {
+            // A new sequence has 1 and is not called. A negative value that was set by hand
+            // also means that nothing has been issued.
+            bound_id: SnowflakeId::new(data.last_value)
+                .filter(|bound| data.is_called != 0 || bound.get() > 1)
+                .unwrap_or(SnowflakeId::ZERO),
+            start_number: data.log_cnt,
+        }
     }
 
     fn record_of(&self, page: &SequencePage) -> LogPosition {
@@ -131,15 +128,6 @@ impl Storage for Pages {
         page: &mut SequencePage,
         to: MarkPage,
     ) -> LogPosition {
-        #[cfg(feature = "testing")]
-        trace::line(format_args!(
-            "write-mark {} {} {} {} {}",
-            pg::session::process_id(),
-            pg::session::database().to_u32(),
-            to.bound_id,
-            to.start_number,
-            clock::wall().unix_micros()
-        ));
         let record = page.write(
             mark,
             SequenceData {
@@ -148,11 +136,6 @@ impl Storage for Pages {
                 is_called: 1,
             },
         );
-        #[cfg(feature = "testing")]
-        {
-            trace::line(format_args!("wrote {} {record}", pg::session::process_id()));
-            crash_points::at(c"snowflake-mark-written");
-        }
         LogPosition(record)
     }
 
@@ -165,53 +148,28 @@ impl Storage for Pages {
     }
 
     async fn read_floor(&self, _lock: &LwLock) -> Result<Bounds, Error> {
-        #[cfg(feature = "testing")]
-        if crate::unprotected::is("mark") {
-            return Ok(Bounds::default());
-        }
-        let bounds = if FLOOR.has_page() {
-            bounds_on(&FLOOR.lock_page())?
+        if FLOOR.has_page() {
+            bounds_on(&FLOOR.lock_page())
         } else {
-            Bounds::default()
-        };
-        #[cfg(feature = "testing")]
-        trace::line(format_args!("read-floor {}", in_one_line(&bounds)));
-        Ok(bounds)
+            Ok(Bounds::default())
+        }
     }
 
     async fn write_floor(&self, _lock: &mut LwLock, to: &Bounds) -> Result<LogPosition, Error> {
         if !FLOOR.has_page() {
             FLOOR.create();
         }
-        #[cfg(feature = "testing")]
-        trace::line(format_args!(
-            "write-floor {} {}",
-            pg::session::process_id(),
-            in_one_line(to)
-        ));
         let record = FLOOR
             .lock_page()
             .replace_contents(to.to_string().as_bytes());
-        #[cfg(feature = "testing")]
-        {
-            trace::line(format_args!("wrote {} {record}", pg::session::process_id()));
-            crash_points::at(c"snowflake-floor-written");
-        }
         Ok(LogPosition(record))
     }
 
     async fn flush(&self, position: LogPosition) {
-        #[cfg(feature = "testing")]
-        if crate::unprotected::is("flush") {
-            return;
-        }
-        let position = match position {
+        pg::wal::flush(match position {
             LogPosition(0) => pg::wal::end(),
             LogPosition(position) => position,
-        };
-        pg::wal::flush(position);
-        #[cfg(feature = "testing")]
-        trace::line(format_args!("flushed {position}"));
+        });
     }
 
     async fn is_in_recovery(&self) -> bool {
@@ -228,7 +186,7 @@ impl Storage for Pages {
 pub fn raise_mark_to(mark: pg_sys::Oid, bound_id: SnowflakeId) -> Result<(), Error> {
     let since = clock::boot();
     // Waits as `setval` does.
-    let pages = Pages::of(mark);
+    let pages = Disk::of(mark);
     let raised = protocol::mark::raise_to(&pages, bound_id, i64::MAX);
     protocol::now(raised).map_err(|reason| match reason {
         NotOpened::Locked => Error::MarkLocked {
@@ -245,7 +203,7 @@ pub fn raise_mark_to(mark: pg_sys::Oid, bound_id: SnowflakeId) -> Result<(), Err
 pub fn floor_at_start(shared: Shared, identity: &Identity) -> Result<SnowflakeId, Error> {
     let cache = shared.memory().floor;
     protocol::now(protocol::floor::at_start(
-        &Pages::of_floor(),
+        &Disk::of(pg_sys::InvalidOid),
         cache,
         identity,
     ))
@@ -257,7 +215,7 @@ pub fn floor_at_start(shared: Shared, identity: &Identity) -> Result<SnowflakeId
 /// # Errors
 /// [`Error::MarkMissing`], [`Error::MarkNotPermanent`].
 pub fn is_mark_unused(mark: pg_sys::Oid) -> Result<bool, Error> {
-    let bound = protocol::now(protocol::mark::bound_on_page(&Pages::of(mark)))?;
+    let bound = protocol::now(protocol::mark::bound_on_page(&Disk::of(mark)))?;
     Ok(bound == Some(SnowflakeId::ZERO))
 }
 
@@ -274,30 +232,6 @@ fn open_mark(mark: pg_sys::Oid, wait_ms: i64) -> Result<Sequence, NotOpened<Erro
     } else {
         Err(NotOpened::Failed(Error::MarkNotPermanent))
     }
-}
-
-/// What is written on the mark's page.
-fn on_page(page: &SequencePage) -> MarkPage {
-    #[cfg(feature = "testing")]
-    if crate::unprotected::is("mark") {
-        // As in a new database.
-        return MarkPage::NEW;
-    }
-    let data = page.data();
-    MarkPage {
-        // A new sequence has 1 and is not called. A negative value that was set by hand
-        // also means that nothing has been issued.
-        bound_id: SnowflakeId::new(data.last_value)
-            .filter(|bound| data.is_called != 0 || bound.get() > 1)
-            .unwrap_or(SnowflakeId::ZERO),
-        start_number: data.log_cnt,
-    }
-}
-
-/// The floor's page in a trace.
-#[cfg(feature = "testing")]
-fn in_one_line(bounds: &Bounds) -> String {
-    bounds.to_string().replace('\n', ";")
 }
 
 /// # Errors

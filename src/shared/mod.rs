@@ -42,6 +42,7 @@ use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use pgrx::pg_sys;
+use snowflake_id::protocol::transactions::{Transaction, Transactions};
 use snowflake_id::protocol::{FloorCache, SharedMemory};
 use snowflake_id::resolved::{Promise, Samples};
 use snowflake_id::{Identity, Layout, SlewedClock, Slot};
@@ -57,7 +58,7 @@ pub use first_use::{init as init_in_session, leader_is_watched};
 pub use locks::LwLock;
 pub use marks::{Locked, MarkKey};
 pub use preloaded::init as init_preloaded;
-pub use state::{Conflicts, Counters, Episodes, Transaction};
+pub use state::{Conflicts, Counters, Episodes};
 
 /// The name of the header and of the tranche of locks.
 const NAME: &CStr = c"snowflake";
@@ -336,20 +337,15 @@ impl Shared {
         &self.0.header.promise
     }
 
-    /// The open transactions of backends, by their numbers.
-    pub fn backends(self) -> &'static [Transaction] {
-        &self.0.transactions[..pg::process::max_backends()]
-    }
-
-    /// The prepared transactions that have drawn since the start, in no order. Those whose
-    /// transaction has ended are free.
-    pub fn prepared(self) -> &'static [Transaction] {
-        &self.0.transactions[pg::process::max_backends()..]
-    }
-
-    /// Whether no transaction is prepared whose IDs are not known; a restart forgets them.
-    pub fn prepared_are_known(self) -> &'static AtomicBool {
-        &self.0.header.prepared_are_known
+    /// The open transactions: those of backends by their numbers.
+    pub fn transactions(self) -> Transactions<'static> {
+        let (backends, prepared) = self.0.transactions.split_at(pg::process::max_backends());
+        Transactions {
+            promise: self.promise(),
+            backends,
+            prepared,
+            prepared_are_known: &self.0.header.prepared_are_known,
+        }
     }
 
     /// Whether a transaction that is prepared may have drawn an ID before this memory was made.

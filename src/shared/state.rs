@@ -1,9 +1,8 @@
 //! What shared memory consists of besides the marks: plain atomics. All bytes zero is a
 //! valid value of each of these types.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use snowflake_id::resolved::OpenTransaction;
 use snowflake_id::{Layout, SnowflakeId, WallTime};
 
 use crate::settings;
@@ -69,16 +68,4 @@ pub struct Counters {
     pub wait_micros: AtomicU64,
     /// Clock steps that a process with this slot was the first to find.
     pub clock_steps: AtomicU64,
-}
-
-/// An open transaction: a backend's, or a prepared one.
-///
-/// A cache line of its own, since backends write theirs in each transaction with IDs.
-#[derive(Default)]
-#[repr(C, align(64))]
-pub struct Transaction {
-    /// From which ID on it has drawn.
-    pub open: OpenTransaction,
-    /// The transaction ID of a prepared one; 0 for none. Written last.
-    pub xid: AtomicU32,
 }

@@ -58,13 +58,16 @@ pub struct Promise {
 }
 
 impl Promise {
-    fn id(&self) -> SnowflakeId {
+    /// The greatest ID that was promised.
+    pub fn id(&self) -> SnowflakeId {
         SnowflakeId::from_bits(self.id.load(Acquire))
     }
 
-    /// Promises that no transaction that has not begun yet draws below `id`.
-    fn raise_to(&self, id: SnowflakeId) {
+    /// Promises that no transaction that has not begun yet draws below `id`. Then the reader looks at
+    /// every word ([`resolve`]).
+    pub(crate) fn make(&self, id: SnowflakeId) {
         self.id.fetch_max(id.bits(), AcqRel);
+        removable::fence(removable::READER_FENCE, SeqCst);
     }
 }
 
@@ -180,8 +183,7 @@ pub fn resolve<'a>(
     database: u32,
     present: SnowflakeId,
 ) -> SnowflakeId {
-    promise.raise_to(present);
-    removable::fence(removable::READER_FENCE, SeqCst);
+    promise.make(present);
     transactions
         .into_iter()
         .filter_map(|transaction| transaction.first_id(database))

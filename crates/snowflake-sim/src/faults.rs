@@ -2,100 +2,67 @@
 
 use std::rc::Rc;
 
-use snowflake_id::protocol::MarkPage;
+use snowflake_id::protocol::{Clocks, MarkPage, accept_clock};
 use snowflake_id::{Identity, Layout};
 
-use crate::history::{History, LAYOUTS};
+use crate::checks;
+use crate::fault::Fault;
+use crate::fleet::{Fleet, LAYOUTS};
 use crate::protection::Protection;
 use crate::server::{Config, DATABASES, Log, Record, Server};
-
-/// A kind of fault, or of what administrators do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
-pub enum Fault {
-    KillBackend,
-    PowerLoss,
-    Restart,
-    SetBackLittle,
-    SetBackFar,
-    SetAheadLittle,
-    SetAheadFar,
-    FreezeClock,
-    CorrectClock,
-    Suspend,
-    PromoteAsynchronous,
-    PromoteSynchronous,
-    NewStandby,
-    Rewind,
-    BaseBackup,
-    PointInTime,
-    OtherLayout,
-    OtherNode,
-    OtherSettings,
-    SetvalNear,
-    SetvalFar,
-    SetvalBack,
-    StartAfter,
-    AcceptClock,
-    RestoreDump,
-    MoveByDump,
-    DropDatabase,
-    LockMark,
-    FullDisk,
-    FloorFails,
-    SlowDisk,
-    Cancel,
-    LookAtFloor,
-}
-
-/// All of them, the first with which the least happens first.
-pub const ALL: [Fault; 33] = [
-    Fault::SlowDisk,
-    Fault::LookAtFloor,
-    Fault::Cancel,
-    Fault::LockMark,
-    Fault::KillBackend,
-    Fault::PowerLoss,
-    Fault::Restart,
-    Fault::SetBackLittle,
-    Fault::SetBackFar,
-    Fault::SetAheadLittle,
-    Fault::SetAheadFar,
-    Fault::FreezeClock,
-    Fault::CorrectClock,
-    Fault::Suspend,
-    Fault::PromoteAsynchronous,
-    Fault::PromoteSynchronous,
-    Fault::NewStandby,
-    Fault::Rewind,
-    Fault::BaseBackup,
-    Fault::PointInTime,
-    Fault::OtherLayout,
-    Fault::OtherNode,
-    Fault::OtherSettings,
-    Fault::SetvalNear,
-    Fault::SetvalFar,
-    Fault::SetvalBack,
-    Fault::StartAfter,
-    Fault::AcceptClock,
-    Fault::RestoreDump,
-    Fault::MoveByDump,
-    Fault::DropDatabase,
-    Fault::FloorFails,
-    Fault::FullDisk,
-];
+use crate::transactions::Prepared;
 
 const SECOND: i64 = 1_000_000;
 
-impl History {
+impl Fleet {
     /// Something happens to a server. Nothing, if it cannot happen to it now.
     pub fn strike(&mut self, number: usize, fault: Fault) {
+        let done = match fault {
+            Fault::KillBackend | Fault::PowerLoss | Fault::Restart | Fault::PointInTime => {
+                self.ends(number, fault)
+            }
+            Fault::SetBackLittle
+            | Fault::SetBackFar
+            | Fault::SetAheadLittle
+            | Fault::SetAheadFar
+            | Fault::FreezeClock
+            | Fault::CorrectClock
+            | Fault::Suspend
+            | Fault::AcceptClock => self.clocks(number, fault),
+            Fault::NewStandby
+            | Fault::PromoteAsynchronous
+            | Fault::PromoteSynchronous
+            | Fault::Rewind
+            | Fault::BaseBackup => self.copies(number, fault),
+            Fault::OtherLayout | Fault::OtherNode | Fault::OtherSettings => {
+                self.configuration(number, fault)
+            }
+            Fault::SetvalNear
+            | Fault::SetvalFar
+            | Fault::SetvalBack
+            | Fault::StartAfter
+            | Fault::LockMark => self.marks(number, fault),
+            Fault::RestoreDump | Fault::MoveByDump | Fault::DropDatabase => {
+                self.dumps(number, fault)
+            }
+            Fault::FloorFails | Fault::FullDisk | Fault::SlowDisk => self.disks(number, fault),
+            Fault::Cancel | Fault::LookAtFloor => self.calls(number, fault),
+        };
+        if done {
+            self.world.count(fault);
+            let name = self.servers[number].name;
+            self.world.tell(|| format!("** {name}: {fault:?}"));
+        }
+    }
+
+    /// A server ends, and starts again.
+    fn ends(&mut self, number: usize, fault: Fault) -> bool {
         let world = Rc::clone(&self.world);
         let server = Rc::clone(&self.servers[number]);
         let choices = &world.choices;
         let is_standby = server.follows.get().is_some();
         let is_running = server.memory.borrow().is_some();
-        let done = match fault {
+        match fault {
             Fault::KillBackend | Fault::PowerLoss => {
                 let (flushed, all) = {
                     let log = server.log.borrow();
@@ -120,6 +87,30 @@ impl History {
                 self.crash(number, all);
                 true
             }
+            Fault::PointInTime => {
+                if is_standby || !is_running {
+                    return false;
+                }
+                // Back to an earlier position: what came later is lost, and may come again.
+                let all = server.log.borrow().len();
+                let kept = all - choices.below((all / 4) as u32 + 1) as usize;
+                self.end(number, kept.max(DATABASES));
+                let lineage = server.lineage_of_log();
+                *server.lineage.borrow_mut() = lineage;
+                self.start(number, false);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Its clocks.
+    fn clocks(&mut self, number: usize, fault: Fault) -> bool {
+        let world = Rc::clone(&self.world);
+        let server = Rc::clone(&self.servers[number]);
+        let choices = &world.choices;
+        let is_standby = server.follows.get().is_some();
+        match fault {
             Fault::SetBackLittle => self.set_clock(
                 number,
                 -SECOND / 1_000 * i64::from(choices.below(9_000) + 1),
@@ -148,10 +139,46 @@ impl History {
                 server.stopped_until.set(world.now() + length);
                 true
             }
+            Fault::AcceptClock => {
+                let memory = server.memory.borrow();
+                let Some(memory) = memory.as_ref().filter(|_| !is_standby) else {
+                    return false;
+                };
+                server.use_memory(&world, memory);
+                let (wall, boot) = (server.wall(&world), server.boot(&world));
+                let (clock, settings) = (memory.slewed_clock(), server.config.get().settings);
+                if accept_clock(clock, settings, Clocks { wall, boot }, wall).is_err() {
+                    return false;
+                }
+                let now = clock.now(wall, boot, settings.limits(&server.layout()));
+                checks::accepted(&world, &server, now);
+                server
+                    .trusted
+                    .set(server.trusted.get().max(wall.unix_micros() - world.now()));
+                let mut lineage = server.lineage.borrow_mut();
+                lineage.lead = lineage.lead.max(wall.unix_micros() - world.now());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Standbys and backups.
+    fn copies(&mut self, number: usize, fault: Fault) -> bool {
+        let world = Rc::clone(&self.world);
+        let server = Rc::clone(&self.servers[number]);
+        let choices = &world.choices;
+        let is_standby = server.follows.get().is_some();
+        let is_running = server.memory.borrow().is_some();
+        match fault {
             Fault::NewStandby => {
                 let free = self.servers.len() < 4;
                 if free && !is_standby && is_running {
-                    self.copy(number, true);
+                    let copy = self.copy(number, true);
+                    // It may be monitored.
+                    if choices.one_in(2) {
+                        self.strike(copy, Fault::LookAtFloor);
+                    }
                 }
                 free && !is_standby && is_running
             }
@@ -173,22 +200,18 @@ impl History {
                 }
                 may
             }
-            Fault::PointInTime => {
-                if is_standby || !is_running {
-                    return;
-                }
-                // Back to an earlier position: what came later is lost, and may come again.
-                let all = server.log.borrow().len();
-                let kept = all - choices.below((all / 4) as u32 + 1) as usize;
-                self.end(number, kept.max(DATABASES));
-                let lineage = server.lineage_of_log();
-                *server.lineage.borrow_mut() = lineage;
-                self.start(number, false);
-                true
-            }
+            _ => false,
+        }
+    }
+
+    /// Its configuration.
+    fn configuration(&mut self, number: usize, fault: Fault) -> bool {
+        let server = Rc::clone(&self.servers[number]);
+        let is_standby = server.follows.get().is_some();
+        match fault {
             Fault::OtherLayout | Fault::OtherNode => {
                 if is_standby {
-                    return;
+                    return false;
                 }
                 server.flush_all();
                 let all = server.log.borrow().len();
@@ -212,9 +235,21 @@ impl History {
                 lineage.lead = lineage.lead.max(server.most_ahead.get()) + 10 * SECOND + lease;
                 true
             }
+            _ => false,
+        }
+    }
+
+    /// What people do to marks.
+    fn marks(&mut self, number: usize, fault: Fault) -> bool {
+        let world = Rc::clone(&self.world);
+        let server = Rc::clone(&self.servers[number]);
+        let choices = &world.choices;
+        let is_standby = server.follows.get().is_some();
+        let is_running = server.memory.borrow().is_some();
+        match fault {
             Fault::SetvalNear | Fault::SetvalFar | Fault::SetvalBack => {
                 if is_standby || !is_running {
-                    return;
+                    return false;
                 }
                 let database = choices.below(DATABASES as u32) as usize;
                 let lease = server.config.get().settings.lease_micros();
@@ -226,7 +261,7 @@ impl History {
                 };
                 let layout = server.layout();
                 let Ok(tick) = layout.tick_at(wall.plus_micros(ahead).into()) else {
-                    return;
+                    return false;
                 };
                 let page = MarkPage {
                     bound_id: layout.first_id_of(tick),
@@ -236,7 +271,7 @@ impl History {
                 // restored rows.
                 let (before, _) = server.pages.borrow().marks[database];
                 if before.is_set() && page.bound_id < before.bound_id {
-                    return;
+                    return false;
                 }
                 {
                     let mut lineage = server.lineage.borrow_mut();
@@ -252,7 +287,7 @@ impl History {
                 if let Some(memory) = &*server.memory.borrow()
                     && memory.page_is_locked[database].get()
                 {
-                    return;
+                    return false;
                 }
                 self.set_mark(number, database, page);
                 if world.lacks(Protection::SetLimit) {
@@ -270,7 +305,7 @@ impl History {
             }
             Fault::StartAfter => {
                 if is_standby {
-                    return;
+                    return false;
                 }
                 let ahead = i64::from(choices.below(20_000_000)) - SECOND;
                 let time = server.wall(&world).plus_micros(ahead);
@@ -278,41 +313,38 @@ impl History {
                     Box::pin(crate::work::start_at(session, time))
                 })
             }
-            Fault::AcceptClock => {
-                let memory = server.memory.borrow();
-                let Some(memory) = memory.as_ref().filter(|_| !is_standby) else {
-                    return;
-                };
-                server.use_memory(&world, memory);
-                let (wall, boot) = (server.wall(&world), server.boot(&world));
-                let behind = memory.slewed_clock().reached().micros_since(wall);
-                let max_step = server.config.get().settings.max_clock_step;
-                if max_step.is_some_and(|max| behind > max) {
-                    return;
-                }
-                memory
-                    .slewed_clock()
-                    .trust(snowflake_id::ClockOffset::between(wall, boot));
-                server
-                    .trusted
-                    .set(server.trusted.get().max(wall.unix_micros() - world.now()));
-                let mut lineage = server.lineage.borrow_mut();
-                lineage.lead = lineage.lead.max(wall.unix_micros() - world.now());
+            Fault::LockMark => {
+                let length = i64::from(choices.below(3_000_000));
+                server.marks_are_locked_until.set(world.now() + length);
                 true
             }
+            _ => false,
+        }
+    }
+
+    /// Dumps, and dropped databases.
+    fn dumps(&mut self, number: usize, fault: Fault) -> bool {
+        let world = Rc::clone(&self.world);
+        let choices = &world.choices;
+        match fault {
             Fault::RestoreDump => {
                 let from = choices.below(self.servers.len() as u32) as usize;
                 self.restore_dump(number, from)
             }
             Fault::MoveByDump => self.move_by_dump(number),
+            Fault::DropDatabase => self.drop_database(number).is_some(),
+            _ => false,
+        }
+    }
+
+    /// Its disk.
+    fn disks(&mut self, number: usize, fault: Fault) -> bool {
+        let world = Rc::clone(&self.world);
+        let server = Rc::clone(&self.servers[number]);
+        let choices = &world.choices;
+        match fault {
             Fault::FloorFails => {
                 server.floor_fails.set(!server.floor_fails.get());
-                true
-            }
-            Fault::DropDatabase => self.drop_database(number).is_some(),
-            Fault::LockMark => {
-                let length = i64::from(choices.below(3_000_000));
-                server.marks_are_locked_until.set(world.now() + length);
                 true
             }
             Fault::FullDisk => {
@@ -323,6 +355,15 @@ impl History {
                 server.flush_micros.set(i64::from(choices.below(200_000)));
                 true
             }
+            _ => false,
+        }
+    }
+
+    /// Its calls.
+    fn calls(&mut self, number: usize, fault: Fault) -> bool {
+        let world = Rc::clone(&self.world);
+        let server = Rc::clone(&self.servers[number]);
+        match fault {
             Fault::Cancel => {
                 server.cancelled_at.set(world.now());
                 true
@@ -330,10 +371,7 @@ impl History {
             Fault::LookAtFloor => self.spawn_admin(number, |session| {
                 Box::pin(crate::work::look_at_floor(session))
             }),
-        };
-        if done {
-            world.count(fault);
-            world.tell(|| format!("** {}: {fault:?}", server.name));
+            _ => false,
         }
     }
 
@@ -367,7 +405,9 @@ impl History {
         // does not apply. IDs are distinct all the same.
         if page.bound_id < before.bound_id {
             server.is_set_back[database].set(true);
-            server.lineage.borrow_mut().answered[database] = 0;
+            let mut lineage = server.lineage.borrow_mut();
+            lineage.answered[database] = 0;
+            lineage.least[database] = 0;
         }
     }
 
@@ -379,7 +419,8 @@ impl History {
         }
         let database = self.world.choices.below(DATABASES as u32) as usize;
         let memory = Rc::clone(server.memory.borrow().as_ref()?);
-        if !self.is_idle(number, database) {
+        let is_prepared = |it: &Prepared| it.rows.database == database;
+        if !self.is_idle(number, database) || server.prepared.borrow().iter().any(is_prepared) {
             return None;
         }
         self.disconnect(number, database);
@@ -393,6 +434,7 @@ impl History {
             let mut lineage = server.lineage.borrow_mut();
             lineage.of_database[database] = crate::lineage::Ranges::default();
             lineage.answered[database] = 0;
+            lineage.least[database] = 0;
         }
         self.connect(number, database);
         Some(database)
@@ -562,5 +604,7 @@ impl History {
             log = others;
         }
         *copy.log.borrow_mut() = log;
+        // Those that are prepared are rolled back there.
+        copy.prepared.borrow_mut().clear();
     }
 }

@@ -16,9 +16,8 @@ use snowflake_id::protocol::ServerSettings;
 use snowflake_id::{Identity, Layout};
 
 use crate::choices::Choices;
-use crate::history::READERS;
 use crate::protection::Protection;
-use crate::server::{Config, Server};
+use crate::server::{Config, READERS, Server};
 use crate::session::Session;
 use crate::work::{self, Habits};
 use crate::world::{World, print};

@@ -12,6 +12,7 @@
 //! world       true time, steps, sleep; what happened
 //! server      a data directory and what runs on it: pages, log, shared memory, recovery
 //! session     a session's view of its server: what the protocol asks for
+//! transactions  the numbers of transactions, and what a snapshot sees
 //! work        what sessions do: transactions, readers, heartbeats, administration
 //! faults      what happens to servers
 //! lineage     what has been issued, and what must hold
@@ -24,8 +25,11 @@
 //! without_library   the generator of `sql/without_library.sql`, by a model of its own
 //! ```
 
+pub mod checks;
 pub mod choices;
+pub mod fault;
 pub mod faults;
+pub mod fleet;
 pub mod history;
 pub mod instance;
 pub mod lineage;
@@ -35,6 +39,7 @@ pub mod server;
 pub mod session;
 pub mod shrink;
 pub mod traced;
+pub mod transactions;
 pub mod without_library;
 pub mod work;
 pub mod world;

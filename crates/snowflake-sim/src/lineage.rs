@@ -62,6 +62,8 @@ pub struct Lineage {
     pub of_database: Vec<Ranges>,
     /// The greatest answer that a reader of each database got.
     pub answered: Vec<i64>,
+    /// Below which no ID of a later call is in each database: a mark that was restored, a start.
+    pub least: Vec<i64>,
     /// By how much the times of IDs may be ahead of true time, microseconds.
     pub lead: i64,
 }
@@ -73,6 +75,7 @@ impl Lineage {
             of_server: Ranges::default(),
             of_database: vec![Ranges::default(); databases],
             answered: vec![0; databases],
+            least: vec![0; databases],
             lead: 0,
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use snowflake_sim::choices::Choices;
-use snowflake_sim::faults::Fault;
+use snowflake_sim::fault::Fault;
 use snowflake_sim::history::{Outcome, run};
 use snowflake_sim::protection::Protection;
 use snowflake_sim::shrink::shrink;

@@ -11,8 +11,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use snowflake_id::protocol::{MarkPage, Process, ServerSettings, draw};
-use snowflake_id::resolved::{Moment, Samples};
+use snowflake_id::protocol::{MarkPage, ServerSettings, draw};
 use snowflake_id::{ClockOffset, Identity, Layout, SnowflakeId};
 
 use crate::choices::Choices;
@@ -111,10 +110,6 @@ pub struct Play {
     sessions: [[Option<Rc<Session>>; SESSIONS]; DATABASES],
     /// The offset of the clocks when the postmaster started.
     started: ClockOffset,
-    /// What readers were answered since the start.
-    samples: Samples,
-    /// How often they asked: a transaction ends before each question.
-    questions: u64,
 }
 
 /// Settings of a history.
@@ -203,8 +198,6 @@ impl Play {
             world,
             server: Rc::new(server),
             sessions: Default::default(),
-            samples: Samples::new(),
-            questions: 0,
         };
         play.start(false);
         play
@@ -321,20 +314,14 @@ impl Play {
     }
 
     fn ask(&mut self, session: &Session) -> Outcome {
-        self.questions += 1;
-        let answer = wait(&self.world, work::ask(session)).and_then(SnowflakeId::new);
-        // An earlier answer holds for later questions as well.
-        let moment = Moment {
-            xmax: self.questions,
-            running: 0,
-        };
-        let database = 1 + session.database as u32;
-        let answer = answer.and_then(|id| {
-            let boot = self.server.boot(&self.world);
-            self.samples.add(database, moment, id, boot);
-            self.samples.find(database, moment)
-        });
-        Outcome::Answer(answer.map(SnowflakeId::get))
+        // A transaction ends before each question.
+        let mut transactions = session.memory.transactions.borrow_mut();
+        let xid = transactions.begin(session.database);
+        transactions.end(xid);
+        let moment = transactions.moment();
+        drop(transactions);
+        session.begin_call();
+        Outcome::Answer(wait(&self.world, work::ask(session, moment)))
     }
 
     fn session(&mut self, who: Who, process: u32) -> Rc<Session> {
@@ -368,7 +355,6 @@ impl Play {
 
     fn end(&mut self) {
         self.sessions = Default::default();
-        self.samples = Samples::new();
         let all = self.server.log.borrow().len();
         self.server.end(all);
     }

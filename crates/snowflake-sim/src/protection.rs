@@ -46,6 +46,12 @@ pub enum Protection {
     Promise,
     /// What a transaction has published stays until its rows are visible.
     UntilVisible,
+    /// A prepared transaction has a place of its own.
+    HandedOn,
+    /// A transaction that was prepared before the start is asked for.
+    PreparedKnown,
+    /// An answer is one for the reader's snapshot.
+    AnswerForSnapshot,
     /// A reader is answered no more than the mark's bound.
     AnswerBelowMark,
     /// The mark below which a reader is answered is durable.

@@ -6,16 +6,18 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
+use snowflake_id::protocol::transactions::Transaction;
 use snowflake_id::protocol::{FloorCache, LogPosition, MarkPage, ServerSettings, SharedMemory};
-use snowflake_id::resolved::{OpenTransaction, Promise};
+use snowflake_id::resolved::{Promise, Samples};
 use snowflake_id::{
     BootTime, Bounds, ClockOffset, Identity, Layout, SlewedClock, Slot, SnowflakeId, Tick, WallTime,
 };
 
 use crate::lineage::Lineage;
 use crate::protection::Protection;
+use crate::transactions::{MOST_PREPARED, Prepared, Transactions};
 use crate::world::World;
 
 /// How many databases a server has.
@@ -23,6 +25,15 @@ pub const DATABASES: usize = 2;
 
 /// How many sessions may draw, or read, on a server at a time.
 pub const SESSIONS: usize = 8;
+
+/// The sessions of a server that draw, one after another of each database.
+pub const DRAWING: usize = 4;
+/// The first of those that read, one of each database.
+pub const READERS: usize = DRAWING;
+/// The one that reserves time.
+pub const HEARTBEAT: usize = READERS + DATABASES;
+/// The one of administrators.
+pub const ADMIN: usize = HEARTBEAT + 1;
 
 /// A record of the log.
 #[derive(Clone, Debug)]
@@ -33,6 +44,8 @@ pub enum Record {
     Floor(Bounds),
     /// Rows with IDs from the first to the last number.
     Rows(usize, i64, i64),
+    /// A transaction is prepared.
+    Prepared,
 }
 
 /// What the pages say.
@@ -72,7 +85,7 @@ impl Log {
 
     /// Adds one.
     pub fn push(&mut self, record: Record) {
-        if !matches!(record, Record::Rows(..)) {
+        if matches!(record, Record::Mark(..) | Record::Floor(_)) {
             self.changes.push(self.records.len());
         }
         self.records.push(record);
@@ -124,7 +137,7 @@ impl Pages {
         match record {
             Record::Mark(database, page) => self.marks[*database] = (*page, end),
             Record::Floor(bounds) => self.floor = bounds.clone(),
-            Record::Rows(..) => {}
+            Record::Rows(..) | Record::Prepared => {}
         }
     }
 }
@@ -183,9 +196,19 @@ pub struct Memory {
     /// What readers were promised.
     pub promise: Promise,
     /// What open transactions have published, by session.
-    pub open: Vec<OpenTransaction>,
-    /// The database, and the rows, of each session's open transaction.
-    pub rows: RefCell<Vec<(usize, Vec<i64>)>>,
+    pub backends: Vec<Transaction>,
+    /// What prepared ones have.
+    pub prepared: Vec<Transaction>,
+    /// Whether those places are locked.
+    pub prepared_is_locked: Cell<bool>,
+    /// Where the last free one was found.
+    pub last_prepared: AtomicUsize,
+    /// Whether none is prepared that has no place.
+    pub prepared_are_known: AtomicBool,
+    /// Earlier answers.
+    pub samples: Samples,
+    /// Which run, and which have ended.
+    pub transactions: RefCell<Transactions>,
     /// Whether the server follows another one.
     pub in_recovery: Cell<bool>,
     /// Sessions between two transactions.
@@ -342,6 +365,10 @@ pub struct Server {
     pub incarnations: [Cell<u32>; DATABASES],
     /// Whether the mark of each database was set to less than it was, and not moved since.
     pub is_set_back: [Cell<bool>; DATABASES],
+    /// Transactions that are prepared.
+    pub prepared: RefCell<Vec<Prepared>>,
+    /// Above the numbers of all transactions before the start.
+    pub next_xid: Cell<u32>,
     /// Whether the disk is full.
     pub disk_is_full: Cell<bool>,
     /// Whether the floor's page cannot be written.
@@ -388,6 +415,8 @@ impl Server {
             lineage: RefCell::new(Lineage::new(DATABASES)),
             incarnations: Default::default(),
             is_set_back: Default::default(),
+            prepared: RefCell::default(),
+            next_xid: Cell::new(3),
             disk_is_full: Cell::new(false),
             floor_fails: Cell::new(false),
             copied_start_number: Cell::new(None),
@@ -501,7 +530,12 @@ impl Server {
 
     /// The server ends, and its memory is lost. So many records stay.
     pub fn end(&self, records: usize) {
-        *self.memory.borrow_mut() = None;
+        if let Some(memory) = self.memory.take() {
+            self.next_xid.set(memory.transactions.borrow().next());
+        }
+        let mut prepared = self.prepared.borrow_mut();
+        prepared.retain(|it| it.end <= records);
+        prepared.iter_mut().for_each(|it| it.is_ending = false);
         let mut log = self.log.borrow_mut();
         log.truncate(records);
         self.has_panicked.set(false);
@@ -567,8 +601,19 @@ impl Server {
             page_is_locked: Default::default(),
             floor_is_locked: Cell::new(false),
             promise: Promise::default(),
-            open: (0..SESSIONS).map(|_| OpenTransaction::default()).collect(),
-            rows: RefCell::new(vec![(0, Vec::new()); SESSIONS]),
+            backends: (0..SESSIONS).map(|_| Transaction::default()).collect(),
+            // As many as can be prepared or on the way there.
+            prepared: (0..SESSIONS + MOST_PREPARED)
+                .map(|_| Transaction::default())
+                .collect(),
+            prepared_is_locked: Cell::new(false),
+            last_prepared: AtomicUsize::new(0),
+            prepared_are_known: AtomicBool::new(false),
+            samples: Samples::new(),
+            transactions: RefCell::new(Transactions::new(
+                self.next_xid.get(),
+                &self.prepared.borrow(),
+            )),
             in_recovery: Cell::new(in_recovery),
             idle: (0..SESSIONS).map(|_| Cell::new(true)).collect(),
             settings_number: Cell::new(0),

@@ -5,24 +5,21 @@ use std::fmt::Debug;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 
+use snowflake_id::protocol::Session as _;
+use snowflake_id::protocol::resolved::ReadingProcess;
+use snowflake_id::protocol::transactions::Numbers;
 use snowflake_id::protocol::{
-    Clocks, DrawingProcess, FastPath, LogPosition, MarkPage, NoReading, NotOpened, NotReserved,
-    Process, Reading, Reservation, ServerSettings, SharedMemory, Storage, Wait, draw,
+    self, Budget, Clocks, DrawingProcess, LogPosition, MarkPage, NoReading, NotOpened, Process,
+    Reading, Refused, ServerSettings, SessionMemory, SharedMemory, Storage, Wait, draw,
 };
-use snowflake_id::resolved::{OpenTransaction, Opening, Promise};
-use snowflake_id::{
-    Allowance, Answer, Borrow, Bounds, Identity, Position, Run, Slot, SlotWalk, Tick, WallTime,
-};
+use snowflake_id::resolved::{Moment, OpenTransaction, Promise, Samples};
+use snowflake_id::{BootTime, Bounds, Identity, Run, Slot, SlotWalk, Tick, WallTime};
 
-use crate::history::READERS;
+use crate::checks;
 use crate::protection::Protection;
-use crate::server::{DATABASES, Locked, Memory, Record, Server};
+use crate::server::{DATABASES, Locked, Memory, READERS, Record, Server};
+use crate::transactions::Prepared;
 use crate::world::{World, print};
-
-/// How often a long wait looks at the clocks again, milliseconds; of the extension.
-const LONGEST_SLEEP_MS: i64 = 100;
-const SHORTEST_LOCK_WAIT_MS: i64 = 100;
-const SHORTEST_MOVER_WAIT_MS: i64 = 1_000;
 
 /// Why a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,20 +57,28 @@ pub struct Session {
     /// The number of its process.
     process: u32,
     identity: Identity,
-    fast_path: FastPath,
+    kept: SessionMemory,
     /// A slot of its own, where slots are not shared.
     own_slots: Vec<Slot>,
-    /// What it knows of the mark, and what that depends on.
-    kept: Cell<Option<(Reservation, (u32, u32))>>,
-    /// What the reservation depended on when it was found.
-    asked: Cell<(u32, u32)>,
-    has_drawn: Cell<bool>,
+    /// Where its transactions publish, where that is seen by nobody.
+    unpublished: OpenTransaction,
+    /// What it knows of, where it does not know what readers were promised.
+    no_promise: Promise,
+    /// Up to which change of the settings, and of the catalog, it knows.
+    knows: Cell<(u32, u32)>,
+    settings_changed: Cell<bool>,
+    /// Whether others learn, when its transaction has ended, that the mark has changed.
+    forgets: Cell<bool>,
+    /// The number of its transaction.
+    pub xid: Cell<u32>,
     /// Of its database: how many had its number before.
     incarnation: u32,
     /// Whether it only reads.
     is_reader: bool,
     /// When the call began.
-    since: Cell<i64>,
+    since: Cell<BootTime>,
+    /// Below which no ID of the call is.
+    pub least: Cell<i64>,
     /// A print of what it has seen of the server, if all histories are explored: its state follows
     /// from that.
     seen: Cell<u64>,
@@ -97,42 +102,41 @@ impl Session {
             number,
             process: number as u32,
             identity,
-            fast_path: FastPath::new(),
+            kept: SessionMemory::new(),
             own_slots: (0..=identity.layout().max_backend())
                 .map(|_| Slot::new())
                 .collect(),
-            kept: Cell::new(None),
-            asked: Cell::new((0, 0)),
-            has_drawn: Cell::new(false),
+            unpublished: OpenTransaction::default(),
+            no_promise: Promise::default(),
+            knows: Cell::new((0, 0)),
+            settings_changed: Cell::new(true),
+            forgets: Cell::new(false),
+            xid: Cell::new(0),
             incarnation: server.incarnations[database].get(),
             is_reader: (READERS..READERS + DATABASES).contains(&number),
-            since: Cell::new(0),
+            since: Cell::new(BootTime::from_micros(0)),
+            least: Cell::new(0),
             seen: Cell::new(0),
         };
-        let start = session.walk().start();
-        session.fast_path.set_position(start);
+        session.begin();
         session
+    }
+
+    /// The layout and the node number of its IDs.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn begin(&self) {
+        let walk = SlotWalk::new(self.identity.layout(), self.slots(), self.home());
+        self.kept.set_position(walk.start());
     }
 
     /// The same in a process of this number.
     pub fn of_process(mut self, process: u32) -> Self {
         self.process = process;
-        self.fast_path.set_position(self.walk().start());
+        self.begin();
         self
-    }
-
-    fn walk(&self) -> SlotWalk<'_> {
-        let layout = self.identity.layout();
-        let home = self.process & layout.max_backend();
-        SlotWalk::new(layout, self.slots(), home)
-    }
-
-    fn slots(&self) -> &[Slot] {
-        if self.world.lacks(Protection::Slot) {
-            &self.own_slots
-        } else {
-            self.memory.slots()
-        }
     }
 
     /// A point between two steps.
@@ -165,7 +169,40 @@ impl Session {
     /// A call begins.
     pub fn begin_call(&self) {
         self.server.use_memory(&self.world, &self.memory);
-        self.since.set(self.world.now());
+        self.since.set(self.server.boot(&self.world));
+        let least = self.server.lineage.borrow().least[self.database];
+        self.least.set(least);
+        // The settings are read again between two calls.
+        let settings = self.memory.settings_number.get();
+        let (known, drops) = self.knows.get();
+        if settings != known {
+            self.settings_changed.set(true);
+            self.knows.set((settings, drops));
+        }
+        self.learn();
+    }
+
+    /// The transaction has ended: others learn what it has changed of the catalog.
+    pub fn tell_others(&self) {
+        if self.forgets.take() {
+            self.memory.drops.set(self.memory.drops.get() + 1);
+        }
+    }
+
+    /// Whether the settings are those with which the call began.
+    pub fn has_settings(&self) -> bool {
+        self.knows.get().0 == self.memory.settings_number.get()
+    }
+
+    /// What is to be known of changes of the catalog: at the beginning of a statement, and when a
+    /// lock was taken.
+    fn learn(&self) {
+        let (settings, known) = self.knows.get();
+        let drops = self.memory.drops.get();
+        if drops != known {
+            self.kept.mark_changed(0);
+            self.knows.set((settings, drops));
+        }
     }
 
     /// Up to `count` IDs of one tick: by the fast path if it is one and nothing else has to be done.
@@ -174,50 +211,13 @@ impl Session {
     /// [`CallError`]
     pub async fn next(&self, count: NonZeroU32) -> Result<(u32, Run), CallError> {
         self.begin_call();
-        if count.get() == 1
-            && let Some(drawn) = self.next_fast().await
-        {
-            return Ok(drawn);
-        }
-        draw::draw(self, count).await
-    }
-
-    /// As `src/generator/next.rs`.
-    async fn next_fast(&self) -> Option<(u32, Run)> {
-        if self.kept.get()?.1 != self.depends_on() {
-            return None;
-        }
-        let wall = self.clocks().await.wall;
-        let now = self.tick_of(wall)?;
-        let allowance = self.fast_path.allowance(now);
-        if self.has_drawn.get() {
-            return self.draw(wall, allowance).await;
-        }
-        if !self.fast_path.position().may_stay(allowance.now) {
-            return None;
-        }
-        let (opened, least) = self.begin_to_draw(allowance.now).await?;
-        let (slot, run) = self.draw(wall, allowance.from(least)?).await?;
-        self.drew(opened, slot, run);
-        Some((slot, run))
-    }
-
-    async fn draw(&self, wall: WallTime, allowance: Allowance) -> Option<(u32, Run)> {
-        self.pause().await;
-        let position: Position = self.fast_path.position();
-        if !position.may_stay(allowance.now) {
-            return None;
-        }
-        let slot = &self.slots()[position.slot() as usize];
-        let bits = self.identity.layout().sequence_bits();
-        match self.saw(slot.next_run(bits, allowance, NonZeroU32::MIN, Borrow::No)) {
-            Answer::Issued(run) => {
-                self.fast_path.set_position(position.after(run));
-                self.fast_path.observe(wall);
-                self.register(position.slot(), run);
-                Some((position.slot(), run))
-            }
+        let fast = match count.get() {
+            1 => protocol::next_fast(self).await,
             _ => None,
+        };
+        match fast {
+            Some(drawn) => Ok(drawn),
+            None => draw::draw(self, count).await,
         }
     }
 
@@ -233,63 +233,66 @@ impl Session {
         all.map(|id| (id.get(), id.get())).collect()
     }
 
-    /// A slot has issued these. None was issued before.
-    fn register(&self, slot: u32, run: Run) {
-        let mut lineage = self.server.lineage.borrow_mut();
-        for (first, last) in self.ranges(slot, run) {
-            let twice = lineage.of_database[self.database].add(first, last);
-            if let Some(id) = twice.or(lineage.of_server.add(first, last)) {
-                self.world.violate(format!(
-                    "{}: session {} of database {} draws ID {id}, which was issued before",
-                    self.server.name, self.number, self.database
-                ));
-            }
+    /// Its name in the story.
+    pub fn name(&self) -> String {
+        let (server, number) = (self.server.name, self.number);
+        format!("{server}: session {number} of database {}", self.database)
+    }
+
+    /// A transaction begins.
+    pub fn begin_transaction(&self) {
+        let mut transactions = self.memory.transactions.borrow_mut();
+        self.xid.set(transactions.begin(self.database));
+    }
+
+    /// The transaction is being prepared, and is then no more the session's.
+    pub async fn prepare(&self) {
+        let memory = Rc::clone(&self.memory);
+        while memory.prepared_is_locked.get() {
+            self.world.sleep_until(self.world.now() + 100).await;
         }
-    }
-
-    fn tick_of(&self, wall: WallTime) -> Option<Tick> {
-        self.identity.layout().tick_at(wall.into()).ok()
-    }
-
-    fn depends_on(&self) -> (u32, u32) {
-        (self.memory.settings_number.get(), self.memory.drops.get())
+        if !self.world.lacks(Protection::HandedOn) {
+            memory.prepared_is_locked.set(true);
+            let own = &memory.backends[self.number].open;
+            let database = protocol::Session::database(self);
+            let all = self.transactions();
+            all.hand_on(self, own, database, self.xid.get(), &memory.last_prepared)
+                .await;
+            memory.prepared_is_locked.set(false);
+        }
+        let end = self.server.write(Record::Prepared);
+        self.flush(end).await;
+        let rows = memory.transactions.borrow().rows(self.xid.get()).cloned();
+        let (xid, end) = (self.xid.get(), end.0 as usize);
+        let prepared = rows.map(|rows| Prepared {
+            xid,
+            rows,
+            end,
+            is_ending: false,
+        });
+        self.server.prepared.borrow_mut().extend(prepared);
+        self.world.tell(|| {
+            let name = self.server.name;
+            format!("{name}: session {} has prepared {xid}", self.number)
+        });
     }
 
     /// The transaction has ended for all others.
     pub fn end_transaction(&self) {
-        self.has_drawn.set(false);
-        self.memory.open[self.number].end();
-    }
-
-    /// Forgets what is reserved.
-    pub fn forget(&self) {
-        self.kept.set(None);
-        self.fast_path.close();
+        let own = protocol::Session::open_transaction(self);
+        self.kept.transaction_ended(own);
     }
 
     /// How long the call has taken, milliseconds.
     pub fn waited_ms(&self) -> i64 {
-        (self.world.now() - self.since.get()) / 1_000
-    }
-
-    fn max_wait_ms(&self) -> i64 {
-        self.server.config.get().max_wait_ms
-    }
-
-    async fn wait(&self, needed: i64, error: CallError) -> Result<(), CallError> {
-        let needed_ms = needed.max(0).saturating_add(999) / 1_000;
-        let waited = self.world.now() - self.since.get();
-        if waited.saturating_add(needed) > self.max_wait_ms() * 1_000 {
-            return Err(error);
-        }
-        self.sleep(needed_ms.min(LONGEST_SLEEP_MS) * 1_000).await
+        self.server.boot(&self.world).micros_since(self.since.get()) / 1_000
     }
 
     /// Sleeps, for so many microseconds.
     ///
     /// # Errors
     /// [`CallError::Cancelled`]
-    pub async fn sleep(&self, micros: i64) -> Result<(), CallError> {
+    pub async fn sleep_micros(&self, micros: i64) -> Result<(), CallError> {
         let since = self.world.now();
         self.saw(());
         self.world.sleep_until(since + micros.max(1)).await;
@@ -353,8 +356,9 @@ impl Storage for Session {
             if (self.world.now() - since) / 1_000 >= wait_ms {
                 return Err(NotOpened::Locked);
             }
-            self.sleep(1_000).await.map_err(NotOpened::Failed)?;
+            self.sleep_micros(1_000).await.map_err(NotOpened::Failed)?;
         }
+        self.learn();
         Ok(())
     }
 
@@ -475,27 +479,23 @@ impl Storage for Session {
 impl Process for Session {
     type Storage = Self;
     type Entry = Locked;
+    type Session = Self;
 
     fn storage(&self) -> &Self {
         self
     }
 
-    fn identity(&self) -> &Identity {
-        &self.identity
+    fn session(&self) -> &Self {
+        self
     }
 
     fn shared(&self) -> SharedMemory<'_> {
-        let slots = self.slots();
-        if self.world.is_explored.get() {
-            // All that may be read there until the next question.
-            let bits = self.identity.layout().sequence_bits();
-            let ticks: Vec<Tick> = slots.iter().map(|slot| slot.last(bits).0).collect();
-            let shared = self.memory.shared();
-            self.saw((ticks, shared.slewed_clock, shared.last_flush));
-        }
+        // All that may be read there until the next question.
+        let shared = self.memory.shared();
+        self.saw((shared.slewed_clock, shared.last_flush));
         SharedMemory {
-            slots,
-            ..self.memory.shared()
+            slots: self.slots(),
+            ..shared
         }
     }
 
@@ -505,10 +505,6 @@ impl Process for Session {
             settings.max_clock_step = None;
         }
         settings
-    }
-
-    fn highest_wall(&self) -> WallTime {
-        self.fast_path.highest_wall()
     }
 
     async fn clocks(&self) -> Clocks {
@@ -521,11 +517,17 @@ impl Process for Session {
 
     async fn bound(&self) -> Option<Tick> {
         self.pause().await;
+        if self.is_reader && self.world.lacks(Protection::AnswerBelowMark) {
+            return Some(Tick::new(u64::MAX));
+        }
         self.saw(self.memory.bound(self.database))
     }
 
     async fn is_confirmed(&self) -> bool {
         self.pause().await;
+        if self.is_reader && self.world.lacks(Protection::AnswerBelowMark) {
+            return true;
+        }
         let is_of_this = self.memory.incarnation(self.database) == Some(self.incarnation);
         self.saw(is_of_this || self.world.lacks(Protection::ConfirmedEntry))
     }
@@ -553,7 +555,70 @@ impl Process for Session {
 
     async fn forget(&self, entry: &Locked) {
         entry.forget();
-        self.memory.drops.set(self.memory.drops.get() + 1);
+        self.forgets.set(true);
+    }
+
+    async fn step(&self) {
+        self.pause().await;
+    }
+}
+
+impl protocol::Session for Session {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn memory(&self) -> &SessionMemory {
+        &self.kept
+    }
+
+    fn slots(&self) -> &[Slot] {
+        let slots = if self.world.lacks(Protection::Slot) {
+            &self.own_slots
+        } else {
+            self.memory.slots()
+        };
+        self.saw(slots)
+    }
+
+    fn home(&self) -> u32 {
+        self.process & self.identity.layout().max_backend()
+    }
+
+    fn database(&self) -> u32 {
+        self.database as u32 + 1
+    }
+
+    fn promise(&self) -> &Promise {
+        self.saw(if self.world.lacks(Protection::Promise) {
+            &self.no_promise
+        } else {
+            &self.memory.promise
+        })
+    }
+
+    fn open_transaction(&self) -> Option<&OpenTransaction> {
+        Some(if self.world.lacks(Protection::Published) {
+            &self.unpublished
+        } else {
+            &self.memory.backends[self.number].open
+        })
+    }
+
+    fn is_parallel(&self) -> bool {
+        false
+    }
+
+    fn settings_changed(&self) -> bool {
+        self.settings_changed.get()
+    }
+
+    async fn wall(&self) -> WallTime {
+        self.clocks().await.wall
+    }
+
+    fn issued(&self, slot: u32, run: Run) {
+        checks::distinct(self, slot, run);
     }
 
     async fn step(&self) {
@@ -562,14 +627,13 @@ impl Process for Session {
 }
 
 impl DrawingProcess for Session {
-    type Opened = Opening;
-
     async fn reading(&self, clocks: Clocks) -> Result<Reading, NoReading> {
         if self.world.lacks(Protection::SlewedClock) {
+            let now = self.identity.layout().tick_at(clocks.wall.into());
             return Ok(Reading {
                 clocks,
                 time: clocks.wall,
-                now: self.tick_of(clocks.wall).ok_or(NoReading::BeforeEpoch)?,
+                now: now.map_err(|_| NoReading::BeforeEpoch)?,
                 slowdown: 1,
             });
         }
@@ -592,143 +656,49 @@ impl DrawingProcess for Session {
         Ok(())
     }
 
-    async fn reservation(&self) -> Result<Reservation, CallError> {
-        if let Some((kept, depends_on)) = self.kept.get()
-            && depends_on == self.depends_on()
-        {
-            return Ok(kept);
-        }
-        self.forget();
-        // A change of the settings during the call counts for the next one.
-        self.asked.set(self.depends_on());
-        Ok(Reservation::new(self).await)
+    fn take_settings_changed(&self) -> bool {
+        self.settings_changed.take()
     }
 
-    fn keep(&self, reservation: Reservation) {
-        self.kept.set(Some((reservation, self.asked.get())));
-        self.fast_path.open(reservation);
+    async fn find_mark(&self) -> Result<u32, CallError> {
+        Ok(self.database as u32 + 1)
     }
+
+    fn use_mark(&self, _mark: u32) {}
 
     async fn check_layout(&self) -> Result<(), CallError> {
         Ok(())
     }
 
-    async fn begin_to_draw(&self, now: Tick) -> Option<(Opening, Tick)> {
-        if self.has_drawn.get() {
-            return None;
-        }
-        self.pause().await;
-        let layout = self.identity.layout();
-        let present = layout.first_id_of(now.min(layout.last_tick()));
-        let (unpublished, nothing) = (OpenTransaction::default(), Promise::default());
-        let open = if self.world.lacks(Protection::Published) {
-            &unpublished
-        } else {
-            &self.memory.open[self.number]
-        };
-        let promise = if self.world.lacks(Protection::Promise) {
-            &nothing
-        } else {
-            &self.memory.promise
-        };
-        let opening = open.begin(promise, self.database as u32, present, false);
-        self.pause().await;
-        let opening = self.saw(opening);
-        Some((opening, now.max(layout.tick_of(opening.least))))
-    }
-
-    fn drew(&self, opening: Opening, slot: u32, run: Run) {
-        if !self.world.lacks(Protection::Published) {
-            let id = self.identity.id(slot, run.tick, run.first);
-            self.memory.open[self.number].drew(opening, id);
-        }
-        self.has_drawn.set(true);
-    }
-
-    async fn next_run(
-        &self,
-        allowance: Allowance,
-        count: NonZeroU32,
-        _wall: WallTime,
-    ) -> (u32, Answer) {
-        self.pause().await;
-        let position = self.fast_path.position();
-        let (position, answer) = self.walk().next_run(position, allowance, count);
-        self.fast_path.set_position(position);
-        self.saw((position, answer));
-        if let Answer::Issued(run) = answer {
-            self.register(position.slot(), run);
-        }
-        (position.slot(), answer)
-    }
-
-    fn observe(&self, wall: WallTime) {
-        self.fast_path.observe(wall);
-    }
-
-    fn left_ms(&self) -> i64 {
-        (self.max_wait_ms().max(SHORTEST_LOCK_WAIT_MS) - self.waited_ms()).max(1)
-    }
-
-    async fn wait_for(
-        &self,
-        reason: NotReserved<CallError>,
-        clocks: Clocks,
-    ) -> Result<(), CallError> {
-        let wall = clocks.wall;
-        let time_of = |tick| WallTime::from(self.identity.layout().time_of(tick));
-        match reason {
-            NotReserved::Raised => {
-                self.give_way().await;
-                Ok(())
-            }
-            NotReserved::Busy => {
-                if self.waited_ms() >= self.max_wait_ms().max(SHORTEST_MOVER_WAIT_MS) {
-                    return Err(CallError::Locked);
-                }
-                self.sleep(1_000).await
-            }
-            NotReserved::Locked => Err(CallError::Locked),
-            NotReserved::SetAhead(bound) => {
-                let set_to = time_of(bound);
-                let needed = set_to
-                    .minus_micros(self.settings().lease_micros())
-                    .micros_since(wall);
-                self.wait(needed, CallError::Behind(set_to)).await
-            }
-            NotReserved::TooFarAhead(bound) => {
-                let reached = time_of(bound);
-                self.wait(
-                    self.needed_of_clock(wall, reached),
-                    CallError::Behind(reached),
-                )
-                .await
-            }
-            NotReserved::PastEnd => Err(CallError::OutsideLayout),
-            NotReserved::Failed(error) => Err(error),
+    fn budget(&self) -> Budget {
+        Budget {
+            since: self.since.get(),
+            max_wait_ms: self.server.config.get().max_wait_ms,
         }
     }
 
-    async fn wait_for_reading(&self, reason: NoReading, clocks: Clocks) -> Result<(), CallError> {
-        match reason {
-            NoReading::Behind { reached } => {
-                let needed = self.needed_of_clock(clocks.wall, reached);
-                self.wait(needed, CallError::Behind(reached)).await
-            }
-            NoReading::Ahead { .. } => Err(CallError::Ahead),
-            NoReading::BeforeEpoch | NoReading::PastEnd => Err(CallError::OutsideLayout),
-        }
-    }
-
-    async fn wait_for_slots(&self, wait: Wait) -> Result<(), CallError> {
-        let needed = i64::try_from(wait.needed).unwrap_or(i64::MAX);
+    fn waits(&self, slots: Option<Wait>) {
         self.world.tell(|| {
-            format!(
-                "{}: session {} waits: {wait:?}",
-                self.server.name, self.number
-            )
+            let name = self.server.name;
+            format!("{name}: session {} waits: {slots:?}", self.number)
         });
-        self.wait(needed, CallError::WaitTooLong).await
+    }
+
+    async fn sleep(&self, millis: i64) -> Result<(), CallError> {
+        checks::sleeps(self);
+        self.sleep_micros(millis * 1_000).await
+    }
+
+    fn refused(&self, why: Refused, _at: Clocks) -> CallError {
+        match why {
+            Refused::MarkLocked { .. } => CallError::Locked,
+            Refused::MarkSetAhead { set_to: until } | Refused::ClockBehind { reached: until } => {
+                CallError::Behind(until)
+            }
+            Refused::ClockAhead { .. } => CallError::Ahead,
+            Refused::BeforeEpoch | Refused::PastEnd => CallError::OutsideLayout,
+            Refused::WaitTooLong { .. } => CallError::WaitTooLong,
+        }
     }
 
     async fn give_way(&self) {
@@ -737,10 +707,51 @@ impl DrawingProcess for Session {
     }
 }
 
-impl Session {
-    fn needed_of_clock(&self, wall: WallTime, reached: WallTime) -> i64 {
-        reached
-            .micros_since(wall)
-            .saturating_sub(self.settings().max_clock_step.unwrap_or(0))
+impl ReadingProcess for Session {
+    type Numbers = Self;
+
+    fn transactions(&self) -> protocol::transactions::Transactions<'_> {
+        self.saw((&self.memory.backends, &self.memory.prepared));
+        protocol::transactions::Transactions {
+            promise: protocol::Session::promise(self),
+            backends: &self.memory.backends,
+            prepared: &self.memory.prepared,
+            prepared_are_known: &self.memory.prepared_are_known,
+        }
+    }
+
+    fn numbers(&self) -> &Self {
+        self
+    }
+
+    async fn moment(&self) -> Moment {
+        self.pause_alone().await;
+        self.saw(self.memory.transactions.borrow().moment())
+    }
+
+    fn samples<R>(&self, look: impl FnOnce(&Samples) -> R) -> R {
+        look(&self.memory.samples)
+    }
+}
+
+impl Numbers for Session {
+    fn is_running(&self, xid: u32) -> bool {
+        self.memory.transactions.borrow().is_running(xid)
+    }
+
+    fn prepared(&self) -> impl Iterator<Item = (u32, u32)> {
+        let all = self.server.prepared.borrow();
+        let numbers = all.iter().map(|it| (it.xid, it.rows.database as u32 + 1));
+        let is_known = self.world.lacks(Protection::PreparedKnown);
+        let numbers: Vec<_> = numbers.filter(|_| !is_known).collect();
+        numbers.into_iter()
+    }
+
+    fn may_precede(&self, xid: u32) -> bool {
+        xid < self.server.next_xid.get()
+    }
+
+    async fn step(&self) {
+        self.pause_alone().await;
     }
 }

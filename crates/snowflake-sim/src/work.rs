@@ -2,18 +2,19 @@
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use snowflake_id::protocol::mark::{raise_slots_to_restored, raise_to};
-use snowflake_id::protocol::resolved::present;
-use snowflake_id::protocol::{LogPosition, Process, Storage, draw, floor};
-use snowflake_id::resolved::{Promise, resolve};
+use snowflake_id::protocol::resolved;
+use snowflake_id::protocol::{LogPosition, Process, Storage, accept_clock, draw, floor};
+use snowflake_id::resolved::Moment;
 use snowflake_id::{Run, SnowflakeId, WallTime};
 
+use crate::checks::{self, Began};
 use crate::lineage::Ranges;
 use crate::protection::Protection;
 use crate::server::{DATABASES, Record};
 use crate::session::{CallError, Session};
+use crate::transactions::{MOST_PREPARED, Rows};
 
 /// What the sessions of a history are like.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ pub async fn transactions(session: Session, habits: Habits) {
     loop {
         session.memory.idle[session.number].set(true);
         let rest = choices.below(habits.rest);
-        if session.sleep(i64::from(rest)).await.is_ok() {
+        if session.sleep_micros(i64::from(rest)).await.is_ok() {
             transaction(&session, habits, &mut last).await;
         }
     }
@@ -41,17 +42,22 @@ pub async fn transactions(session: Session, habits: Habits) {
 pub async fn transaction(session: &Session, habits: Habits, last: &mut i64) {
     let choices = &session.world.choices;
     session.memory.idle[session.number].set(false);
-    session.memory.rows.borrow_mut()[session.number].0 = session.database;
+    if choices.one_in(8) {
+        finish_prepared(session).await;
+    }
+    session.begin_transaction();
     let mut failed = false;
     for _ in 0..=choices.below(3) {
         let most = 1 << choices.below(habits.most_ids.ilog2() + 1);
         let count = NonZeroU32::new(choices.below(most) + 1).unwrap_or(NonZeroU32::MIN);
-        let began = Wall::of(session);
+        let began = Began::of(session);
         match session.next(count).await {
             Ok((slot, run)) => {
                 issued(session, slot, run, began, last);
                 if choices.one_in(8) {
-                    let _ = session.sleep(i64::from(choices.below(habits.rest))).await;
+                    let _ = session
+                        .sleep_micros(i64::from(choices.below(habits.rest)))
+                        .await;
                 }
             }
             Err(error) => {
@@ -65,129 +71,83 @@ pub async fn transaction(session: &Session, habits: Habits, last: &mut i64) {
         session.end_transaction();
         session.pause().await;
     }
-    if !failed && !choices.one_in(6) && !session.memory.rows.borrow()[session.number].1.is_empty() {
+    if !failed && choices.one_in(12) && session.server.prepared.borrow().len() < MOST_PREPARED {
+        session.prepare().await;
+        session.pause().await;
+        session.end_transaction();
+        return;
+    }
+    let xid = session.xid.get();
+    let has_rows = |rows: &Rows| !rows.ids.is_empty();
+    let has_rows = session
+        .memory
+        .transactions
+        .borrow()
+        .rows(xid)
+        .is_some_and(has_rows);
+    if !failed && !choices.one_in(6) && has_rows {
         let end = session.server.log.borrow().len() as u64;
         session.flush(LogPosition(end)).await;
     }
     session.pause().await;
     // All others see that it has ended.
-    session.memory.rows.borrow_mut()[session.number].1.clear();
+    session.memory.transactions.borrow_mut().end(xid);
     session.pause().await;
     session.end_transaction();
 }
 
-/// What the wall clock shows, and how often it was set.
-struct Wall {
-    time: WallTime,
-    changes: u32,
-}
-
-impl Wall {
-    fn of(session: &Session) -> Self {
-        Wall {
-            time: session.server.wall(&session.world),
-            changes: session.server.clock_changes.get(),
-        }
-    }
-}
-
-/// What must hold for IDs that were issued.
-fn issued(session: &Session, slot: u32, run: Run, began: Wall, last: &mut i64) {
-    let Session {
-        world,
-        server,
-        database,
-        ..
-    } = session;
-    let identity = session.identity();
-    let layout = identity.layout();
-    let first = identity.id(slot, run.tick, run.first).get();
-    let end = identity.id(slot, run.tick, run.first + run.count - 1).get();
-    world.ids.set(world.ids.get() + u64::from(run.count));
-    let name = || {
-        format!(
-            "{}: session {} of database {database}",
-            server.name, session.number
-        )
+/// Commits what another session has prepared in this database.
+async fn finish_prepared(session: &Session) {
+    let xid = {
+        let mut prepared = session.server.prepared.borrow_mut();
+        let mut here = prepared
+            .iter_mut()
+            .filter(|it| it.rows.database == session.database && !it.is_ending);
+        here.next().map(|it| {
+            it.is_ending = true;
+            it.xid
+        })
     };
-    world.tell(|| format!("{} draws {first} to {end}, {} IDs", name(), run.count));
+    if let Some(xid) = xid {
+        session.pause().await;
+        session.memory.transactions.borrow_mut().end(xid);
+        session.pause().await;
+        session
+            .server
+            .prepared
+            .borrow_mut()
+            .retain(|it| it.xid != xid);
+    }
+}
 
-    for (first, end) in session.ranges(slot, run) {
-        server.write(Record::Rows(*database, first, end));
+/// IDs were issued: their rows are in the log.
+fn issued(session: &Session, slot: u32, run: Run, began: Began, last: &mut i64) {
+    let world = &session.world;
+    world.ids.set(world.ids.get() + u64::from(run.count));
+    let ids = session.ranges(slot, run);
+    let (first, end) = (ids[0].0, ids[ids.len() - 1].1);
+    world.tell(|| {
+        format!(
+            "{} draws {first} to {end}, {} IDs",
+            session.name(),
+            run.count
+        )
+    });
+    for (first, end) in ids {
+        let rows = Record::Rows(session.database, first, end);
+        session.server.write(rows);
     }
-    let mut lineage = server.lineage.borrow_mut();
-    let mut rows = session.memory.rows.borrow_mut();
-    rows[session.number].1.extend([first, end]);
-    if layout.backend_is_above_sequence() || layout.max_backend() == 0 {
-        if first <= *last {
-            world.violate(format!("{} draws ID {first} after ID {last}", name()));
-        }
-        *last = end;
-    }
-    if end >= server.durable_bound(*database) {
-        world.violate(format!(
-            "{} draws ID {end}, at or above the durable mark",
-            name()
-        ));
-    }
-    if first < lineage.answered[*database] {
-        world.violate(format!(
-            "{} draws ID {first}; a reader was answered {}",
-            name(),
-            lineage.answered[*database]
-        ));
-    }
-    server.follow_clock(world, &mut lineage);
-    let settings = server.config.get().settings;
-    let tick = i64::from(layout.tick_micros());
-    let time = WallTime::from(layout.time_of(run.tick));
-    // Unless the clock was set since the call began.
-    let age = began.time.unix_micros() - time.unix_micros();
-    if age >= tick && began.changes == server.clock_changes.get() {
-        world.violate(format!("{} draws an ID that is {} us old", name(), age));
-    }
-    // Marks are a lease ahead, and each restart adds one. Ten seconds for clocks that change during a
-    // call: what is looked for is a clock, or a mark, that was followed without reason.
-    let most = world.now()
-        + 10_000_000
-        + 4 * settings.lease as i64
-        + lineage.lead.max(server.trusted.get())
-        + tick
-        + settings.max_borrow as i64;
-    // All clocks are corrected at the end, so what was ahead then has no reason any more.
-    if !world.is_ending.get() && time.unix_micros() > most + settings.lease as i64 {
-        world.violate(format!(
-            "{} draws an ID {} ms ahead; {} ms would be right, {settings:?}, {:?}, lead {}",
-            name(),
-            (time.unix_micros() - world.now()) / 1_000,
-            (most + settings.lease as i64 - world.now()) / 1_000,
-            server.machine.get(),
-            lineage.lead
-        ));
-    }
+    let transactions = &session.memory.transactions;
+    transactions
+        .borrow_mut()
+        .add(session.xid.get(), [first, end]);
+    checks::drawn(session, run.tick, [first, end], began, last);
 }
 
 fn failed_with(session: &Session, error: CallError, habits: Habits) {
-    let Session { world, server, .. } = session;
-    world.tell(|| {
-        format!(
-            "{}: session {} fails: {error:?}",
-            server.name, session.number
-        )
-    });
-    let max_wait = server.config.get().max_wait_ms;
-    // So few IDs use up no slot. A machine that stood still has used up the time for waiting.
-    let is_roomy = habits.most_ids <= 64 && server.layout().sequence_bits() >= 12;
-    // Where more could be borrowed before, slots are ahead by that.
-    let most_borrow = session.shared().most_borrow.load(Relaxed);
-    let is_lowered = most_borrow > server.config.get().settings.max_borrow;
-    if error == CallError::WaitTooLong && is_roomy && !is_lowered && session.waited_ms() < max_wait
-    {
-        world.violate(format!(
-            "{}: session {} waits for IDs, though none are used up",
-            server.name, session.number
-        ));
-    }
+    let world = &session.world;
+    world.tell(|| format!("{} fails: {error:?}", session.name()));
+    checks::refused(session, error, habits.most_ids <= 64);
 }
 
 /// A reader of one database.
@@ -195,44 +155,45 @@ pub async fn reader(session: Session, rest: u32) {
     loop {
         session.memory.idle[session.number].set(true);
         let rest = session.world.choices.below(rest);
-        if session.sleep(i64::from(rest)).await.is_ok() {
+        if session.sleep_micros(i64::from(rest)).await.is_ok() {
             session.memory.idle[session.number].set(false);
             read(&session).await;
         }
     }
 }
 
-/// What a reader is answered; `None` if another session has locked the mark.
-pub async fn ask(session: &Session) -> Option<i64> {
-    session.begin_call();
-    let clocks = Process::clocks(session).await;
-    let mut most = present(session, clocks).await.ok()??;
-    if session.world.lacks(Protection::AnswerBelowMark) {
-        let layout = session.identity().layout();
-        most = layout
-            .tick_at(clocks.wall.plus_micros(1_000_000).into())
-            .map_or(most, |tick| layout.first_id_of(tick));
-    }
-    session.pause().await;
-    let nothing = Promise::default();
-    let promise = if session.world.lacks(Protection::Promise) {
-        &nothing
-    } else {
-        &session.memory.promise
-    };
-    let answer = resolve(
-        promise,
-        session.memory.open.iter(),
-        session.database as u32,
-        most,
-    )
-    .get();
-    Some(session.saw(answer))
+/// What a reader with a snapshot of this moment is answered; `None` if nothing can be said.
+pub async fn ask(session: &Session, snapshot: Moment) -> Option<i64> {
+    let answer = resolved::ask(session, snapshot).await.ok()??;
+    Some(session.saw(answer.get()))
 }
 
 /// A reader asks up to where it can read, and looks whether rows below that are still to come.
 pub async fn read(session: &Session) {
-    let Some(answer) = ask(session).await else {
+    session.begin_call();
+    let transactions = &session.memory.transactions;
+    let snapshot = transactions.borrow_mut().snapshot();
+    session.saw(&snapshot);
+    if session.world.choices.one_in(3) {
+        // A statement asks later than its snapshot was taken.
+        let _ = session
+            .sleep_micros(i64::from(session.world.choices.below(20_000)))
+            .await;
+    }
+    let moment = if session.world.lacks(Protection::AnswerForSnapshot) {
+        Moment {
+            xmax: u64::MAX,
+            running: 0,
+        }
+    } else {
+        snapshot.moment
+    };
+    let answer = ask(session, moment).await;
+    let least = answer.unwrap_or(0);
+    let lost = transactions
+        .borrow_mut()
+        .lost(snapshot, session.database, least);
+    let Some(answer) = answer else {
         return;
     };
     session.world.answers.set(session.world.answers.get() + 1);
@@ -240,22 +201,7 @@ pub async fn read(session: &Session) {
         let (name, database) = (session.server.name, session.database);
         format!("{name}: a reader of database {database} is answered {answer}")
     });
-    let mut lineage = session.server.lineage.borrow_mut();
-    let answered = &mut lineage.answered[session.database];
-    if !session.server.is_set_back[session.database].get() {
-        *answered = answer.max(*answered);
-    }
-    for (number, (database, rows)) in session.memory.rows.borrow().iter().enumerate() {
-        if let Some(row) = rows
-            .iter()
-            .find(|&&row| *database == session.database && row < answer)
-        {
-            session.world.violate(format!(
-                "{}: a reader was answered {answer}, and session {number} has not ended yet with row {row}",
-                session.server.name
-            ));
-        }
-    }
+    checks::answered(session, answer, lost);
 }
 
 /// Reserves time without an ID.
@@ -263,7 +209,7 @@ pub async fn heartbeats(session: Session, rest: u32) {
     loop {
         session.memory.idle[session.number].set(true);
         let rest = session.world.choices.below(rest);
-        let _ = session.sleep(i64::from(rest)).await;
+        let _ = session.sleep_micros(i64::from(rest)).await;
         session.memory.idle[session.number].set(false);
         session.begin_call();
         let _ = draw::reserve_present(&session).await;
@@ -292,6 +238,9 @@ pub async fn start_at(session: Session, time: WallTime) {
     // Before it is done: others may draw as soon as slots are raised.
     raise_lead(&session, ahead);
     let result = draw::start_at(&session, tick, |_| CallError::TooFar).await;
+    if result.is_ok() {
+        starts_at(&session, layout.first_id_of(tick));
+    }
     session.world.tell(|| {
         format!(
             "{}: a superuser starts after {time:?}: {result:?}",
@@ -329,8 +278,24 @@ pub async fn restore(session: Session, rows: Ranges, bound: i64) {
         let (name, database) = (session.server.name, session.database);
         format!("{name}: a dump with the mark {bound} is restored into database {database}")
     });
+    {
+        let mut lineage = session.server.lineage.borrow_mut();
+        lineage.of_database[session.database].add_all(&rows);
+    }
+    session.pause().await;
+    session.tell_others();
+    let layout = session.identity().layout();
+    starts_at(&session, layout.first_id_of(layout.tick_above(bound)));
+}
+
+/// No ID of a later call is below this one, unless someone has set the mark back meanwhile.
+fn starts_at(session: &Session, id: SnowflakeId) {
+    if session.server.is_set_back[session.database].get() {
+        return;
+    }
     let mut lineage = session.server.lineage.borrow_mut();
-    lineage.of_database[session.database].add_all(&rows);
+    let least = &mut lineage.least[session.database];
+    *least = id.get().max(*least);
 }
 
 fn lease_of(session: &Session) -> i64 {
@@ -346,15 +311,30 @@ fn raise_lead(session: &Session, lead: i64) {
 /// Gets an ID, as an administrator would who reads the hints of the errors: when all faults have ended,
 /// each database must issue IDs again.
 pub async fn recover(session: Session, databases: Rc<std::cell::Cell<usize>>) {
+    session.begin_transaction();
     for _ in 0..20 {
-        let began = Wall::of(&session);
+        let began = Began::of(&session);
         let mut last = i64::MIN;
         match session.next(NonZeroU32::MIN).await {
             Ok((slot, run)) => {
                 issued(&session, slot, run, began, &mut last);
                 databases.set(databases.get() + 1);
-                session.memory.rows.borrow_mut()[session.number].1.clear();
+                session
+                    .memory
+                    .transactions
+                    .borrow_mut()
+                    .end(session.xid.get());
                 session.end_transaction();
+                while session
+                    .server
+                    .prepared
+                    .borrow()
+                    .iter()
+                    .any(|it| it.rows.database == session.database)
+                {
+                    finish_prepared(&session).await;
+                }
+                checks::held_back_by_none(&session);
                 return;
             }
             Err(CallError::Behind(until)) => {
@@ -368,7 +348,10 @@ pub async fn recover(session: Session, databases: Rc<std::cell::Cell<usize>>) {
             Err(CallError::Ahead) => {
                 // snowflake_accept_clock()
                 let clocks = Process::clocks(&session).await;
-                session.memory.slewed_clock().trust(clocks.offset());
+                let clock = session.memory.slewed_clock();
+                if accept_clock(clock, session.settings(), clocks, clocks.wall).is_err() {
+                    continue;
+                }
                 session
                     .server
                     .trusted

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use crate::choices::Choices;
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::protection::Protection;
 
 /// What a history is made of.

@@ -3,8 +3,11 @@
 use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Clocks, DrawingProcess, ErrorOf, NoReading, NotReserved, Wait, layout_of, mark};
-use crate::{Answer, Run, Tick};
+use super::session::{self, Session};
+use super::{
+    Clocks, DrawingProcess, ErrorOf, NotReserved, Reservation, Wait, layout_of, mark, wait,
+};
+use crate::{Answer, Run, SlotWalk, Tick};
 
 /// The age of a reading of the clocks by which no call waits, microseconds.
 const STALE_MICROS: u64 = 100_000;
@@ -20,54 +23,67 @@ pub async fn draw<P: DrawingProcess>(
     process: &P,
     count: NonZeroU32,
 ) -> Result<(u32, Run), ErrorOf<P>> {
+    let session = process.session();
     let mut opened = None;
     let mut has_begun = false;
+    let mut tries = 0;
     let mut observed = None;
     loop {
         process.check_stopped()?;
-        let mut reservation = process.reservation().await?;
+        let mut reservation = reservation(process).await?;
         let clocks = process.clocks().await;
         if !reservation.is_known()
             && let Err(reason) = reservation
-                .read_mark(process, clocks, process.left_ms())
+                .read_mark(process, clocks, wait::left_ms(process).await)
                 .await
         {
-            wait_for(process, reason, clocks).await?;
+            wait::for_mark(process, reason, clocks).await?;
             continue;
         }
         process.check_layout().await?;
         let reading = match process.reading(clocks).await {
             Ok(reading) => reading,
             Err(reason) => {
-                process.wait_for_reading(reason, clocks).await?;
+                wait::for_reading(process, reason, clocks).await?;
                 continue;
             }
         };
         if !has_begun {
-            opened = process.begin_to_draw(reading.now).await;
+            if !session.memory().has_drawn() {
+                opened = Some(session::begin(session, reading.now).await);
+            }
             has_begun = true;
         }
         let least = opened.as_ref().map_or(reading.now, |(_, least)| *least);
         let allowance = reservation.allowance(reading.now.max(least));
-        let (slot, answer) = process.next_run(allowance, count, clocks.wall).await;
+        session.step().await;
+        let walk = SlotWalk::new(layout_of(process), session.slots(), session.home());
+        let position = session.memory().position();
+        let (position, answer) = walk.next_run(position, allowance, count);
+        session.memory().set_position(position);
         match answer {
             Answer::Issued(run) => {
+                let slot = position.slot();
+                session.issued(slot, run);
                 if let Some((opened, _)) = opened {
-                    process.drew(opened, slot, run);
+                    let id = session.identity().id(slot, run.tick, run.first);
+                    opened.drew(session.memory(), id);
                 }
-                process.observe(clocks.wall);
+                session.memory().observe(clocks.wall);
                 if let Err(reason) = reservation.extend_early(process, reading, run.tick).await {
-                    wait_for(process, reason, clocks).await?;
+                    wait::for_mark(process, reason, clocks).await?;
                 }
-                process.keep(reservation);
+                session.memory().keep(reservation);
                 return Ok((slot, run));
             }
             Answer::Reserve { tick } => {
-                let wait_ms = process.left_ms();
-                if let Err(reason) = reservation.extend(process, reading, tick, wait_ms).await {
-                    wait_for(process, reason, clocks).await?;
+                let wait_ms = wait::left_ms(process).await;
+                let extended = reservation.extend(process, reading, tick, wait_ms, tries);
+                if let Err(reason) = extended.await {
+                    wait::for_mark(process, reason, clocks).await?;
                 }
-                process.keep(reservation);
+                tries += 1;
+                session.memory().keep(reservation);
                 process.give_way().await;
             }
             Answer::Wait { until } => {
@@ -98,7 +114,7 @@ pub async fn draw<P: DrawingProcess>(
                         .saturating_mul(reading.slowdown),
                     next: Tick::new(next),
                 };
-                process.wait_for_slots(wait).await?;
+                wait::for_slots(process, wait).await?;
             }
             // Since the loop began, or about to be opened.
             Answer::Closed => process.give_way().await,
@@ -116,7 +132,7 @@ pub async fn reserve_present<P: DrawingProcess>(process: &P) -> Result<(), Error
         if process.check_stopped().is_err() {
             break;
         }
-        let mut reservation = process.reservation().await?;
+        let mut reservation = reservation(process).await?;
         let clocks = process.clocks().await;
         if !reservation.is_known() {
             match reservation.read_mark(process, clocks, 0).await {
@@ -136,7 +152,7 @@ pub async fn reserve_present<P: DrawingProcess>(process: &P) -> Result<(), Error
         {
             break;
         }
-        process.keep(reservation);
+        process.session().memory().keep(reservation);
         // Otherwise the mark was set in the meantime, or another process moves it for the first
         // time.
         if reservation.is_known() {
@@ -158,37 +174,32 @@ pub async fn start_at<P: DrawingProcess>(
 ) -> Result<(), ErrorOf<P>> {
     loop {
         // The mark is not read first: that would wait for a mark that was set, which this accepts.
-        let reservation = process.reservation().await?;
+        let reservation = reservation(process).await?;
         let clocks = process.clocks().await;
         let layout = layout_of(process);
         let highest = mark::highest_accepted(process.settings(), layout, clocks.wall);
         if tick > highest.min(layout.last_tick()) {
             return Err(too_far(clocks));
         }
-        let request = reservation.request(process, clocks, 1, process.left_ms());
+        let request = reservation.request(process, clocks, 1, wait::left_ms(process).await);
         match mark::start_at(process, &request, tick).await {
             Ok(_) => return Ok(()),
-            Err(reason) => wait_for(process, reason, clocks).await?,
+            Err(reason) => wait::for_mark(process, reason, clocks).await?,
         }
     }
 }
 
-/// Waits for the reason why nothing was reserved. A mark that was set is not waited for if the clock
-/// has jumped ahead: that is the reason then.
-async fn wait_for<P: DrawingProcess>(
-    process: &P,
-    reason: NotReserved<ErrorOf<P>>,
-    clocks: Clocks,
-) -> Result<(), ErrorOf<P>> {
-    let limits = process.settings().limits(layout_of(process));
-    let slewed_clock = process.shared().slewed_clock;
-    let expected = slewed_clock.trusted(clocks.wall, clocks.boot, limits);
-    if matches!(reason, NotReserved::SetAhead(_)) && expected < clocks.wall {
-        return process
-            .wait_for_reading(NoReading::Ahead { expected }, clocks)
-            .await;
+/// What this process knows of its database's mark.
+async fn reservation<P: DrawingProcess>(process: &P) -> Result<Reservation, ErrorOf<P>> {
+    let memory = process.session().memory();
+    if let Some((mark, reservation)) = memory.kept(process.take_settings_changed()) {
+        process.use_mark(mark);
+        return Ok(reservation);
     }
-    process.wait_for(reason, clocks).await
+    let mark = process.find_mark().await?;
+    memory.watch(mark);
+    process.use_mark(mark);
+    Ok(Reservation::new(process).await)
 }
 
 /// How many ticks could be borrowed at most since the start.

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{
     Clocks, DrawingProcess, ErrorOf, LogPosition, NotOpened, Process, ServerSettings, Storage,
-    floor, layout_of,
+    floor, identity_of, layout_of, wait,
 };
 use crate::{Layout, SlewedClock, SnowflakeId, Tick, TimeError, WallTime};
 
@@ -180,6 +180,12 @@ pub async fn raise_to<S: Storage>(
     let mark = storage.open_mark(wait_ms).await?;
     let mut page = storage.lock_page(&mark).await;
     if bound_id <= storage.read_page(&page).bound_id {
+        // Another session has written that, and may not have flushed it yet.
+        let record = storage.record_of(&page);
+        drop(page);
+        if record != LogPosition::default() {
+            storage.flush(record).await;
+        }
         return Ok(());
     }
     let set_by_hand = MarkPage {
@@ -256,13 +262,13 @@ pub async fn raise_slots_to_restored<P: DrawingProcess>(
         ticks_ahead: 0,
         highest_set: highest,
         highest_accepted: layout.last_tick(),
-        wait_ms: process.left_ms(),
+        wait_ms: wait::left_ms(process).await,
     };
     // A process that moves the mark at this moment would announce its bound afterwards.
     let mark = loop {
         match Mark::lock(process, &request).await {
             Ok(mark) => break mark,
-            Err(reason) => process.wait_for(reason, clocks).await?,
+            Err(reason) => wait::for_mark(process, reason, clocks).await?,
         }
     };
     let is_reserved = mark.written.start_number == process.shared().start_number;
@@ -329,7 +335,7 @@ async fn at_start<P: Process>(process: &P) -> Result<SnowflakeId, NotReserved<Er
     floor::at_start(
         process.storage(),
         process.shared().floor,
-        process.identity(),
+        identity_of(process),
     )
     .await
     .map_err(NotReserved::Failed)
@@ -450,7 +456,7 @@ impl<'a, P: Process> Mark<'a, P> {
         let (storage, shared) = (process.storage(), process.shared());
         let bound_id = layout_of(process).first_id_of(target);
         // First what can fail.
-        let floor = floor::raise(storage, shared.floor, process.identity(), bound_id)
+        let floor = floor::raise(storage, shared.floor, identity_of(process), bound_id)
             .await
             .map_err(NotReserved::Failed)?;
         let written = MarkPage {

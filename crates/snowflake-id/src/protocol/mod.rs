@@ -5,40 +5,67 @@
 //! - [`mark`]: a bound in the write-ahead log for each database; no ID at or above it was issued.
 //! - [`floor`]: the highest of these bounds, for the server.
 //! - [`Reservation`]: what a session knows of its database's mark.
-//! - [`resolved`]: what a reader may be answered, with the promise of [`crate::resolved`].
+//! - [`resolved`]: what a reader is answered, with the promise of [`crate::resolved`];
+//!   [`transactions`]: those that are open, and those that are prepared.
 //! - [`Reading`]: what time it is for generating IDs.
-//! - [`FastPath`]: what a session needs for an ID when nothing else has to be done.
+//! - [`Session`]: what an ID needs when nothing else has to be done, and [`SessionMemory`], what a
+//!   session keeps between two calls.
 //!
 //! It does no I/O, takes no lock, reads no clock and waits for nothing. All of that it asks of a
-//! [`Process`]. The questions are `async`, so that the compiler makes a state machine of each of
-//! these functions: it can be stopped at every question, and other processes continue meanwhile, or
-//! the server ends. The simulator (`crates/snowflake-sim`) does that. In a server's process an
-//! answer is always there ([`now`]).
+//! [`Process`], which only carries it out.
 //!
-//! Each question is one step: what other processes do comes before or after it.
+//! # Why `async`, without an executor
+//!
+//! The compiler makes a state machine of an `async` function: it can be stopped at every question, and
+//! other processes continue meanwhile, or the server ends. The simulator (`crates/snowflake-sim`) does
+//! that. In a server's process an answer is always there ([`now`]), and what is left of the state
+//! machine is nothing: [`next_fast`] is inlined like any other function.
+//!
+//! **A question is `async` where another process may come in between**, before it is answered. Each is
+//! one step: what others do comes before or after it. So [`Storage::open_mark`] is one, and so is
+//! [`Storage::lock_page`], but [`Storage::read_page`] is none: the page is locked, and what others do
+//! meanwhile does not change it. The same holds for a locked entry ([`Process::bound_of`]), and for what
+//! is the process's own ([`Process::settings`], [`Session::memory`]). Atomics that others change are
+//! read directly, and between two of them there is a [`step`](Session::step).
+//!
+//! # How to debug
+//!
+//! - `make simulate` prints its seeds, and of a history that fails the shortest story.
+//! - `scripts/simulate --seed 17 --story` tells one history to its end. The same seed is the same history
+//!   as long as nothing asks another question; a `world.tell` more changes nothing.
+//! - `scripts/simulate --without flush` shows what a history looks like in which a protection is missing,
+//!   and `crates/snowflake-sim/src/checks.rs` which check finds it.
+//! - A debugger shows these functions as `draw::{async_fn#0}`, with the fields of the state machine:
+//!   what is alive at the question at which it was stopped. `cargo test -p snowflake-sim` has symbols.
+//! - Of a real server, the test build writes what the protocol asks into a file, `SNOWFLAKE_TEST_TRACE`
+//!   (`src/trace.rs`); `snowflake_sim::traced` says which line must not have been.
+//! - [`now`] panics with the name of the function if an answer is not there: then a process's answer
+//!   waits for something, and it must not.
 
 pub mod draw;
-mod fast_path;
 pub mod floor;
 pub mod mark;
 mod reading;
 mod reservation;
 pub mod resolved;
+mod session;
+pub mod transactions;
+mod wait;
 
-use std::num::NonZeroU32;
+use std::any::type_name;
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, Waker};
 
-pub use fast_path::FastPath;
 pub use floor::FloorCache;
 pub use mark::{MarkPage, NotReserved};
-pub use reading::{LEAST_STEP, NoReading, Reading};
+pub use reading::{LEAST_STEP, NoReading, NotAccepted, Reading, accept_clock};
 pub use reservation::Reservation;
+pub use session::{Session, SessionMemory, next_fast};
+pub use wait::{Budget, Refused, Wait};
 
 use crate::{
-    Allowance, Answer, BootTime, Bounds, ClockOffset, Identity, Layout, Limits, Run, SlewedClock,
-    Slot, Tick, WallTime,
+    BootTime, Bounds, ClockOffset, Identity, Layout, Limits, SlewedClock, Slot, Tick, WallTime,
 };
 
 /// What both clocks show at one time.
@@ -179,17 +206,17 @@ pub trait Process {
     type Storage: Storage;
     /// The mark's entry in shared memory, locked: this process alone moves the mark.
     type Entry;
+    /// What an ID needs of the process where nothing else has to be done.
+    type Session: Session;
 
     /// Where the mark and the floor are.
     fn storage(&self) -> &Self::Storage;
-    /// The layout and the node number of its IDs.
-    fn identity(&self) -> &Identity;
+    /// What an ID needs of it where nothing else has to be done.
+    fn session(&self) -> &Self::Session;
     /// What all processes share.
     fn shared(&self) -> SharedMemory<'_>;
     /// The settings.
     fn settings(&self) -> ServerSettings;
-    /// The highest time that the wall clock has shown to this process when an ID was generated.
-    fn highest_wall(&self) -> WallTime;
     /// What the clocks show.
     async fn clocks(&self) -> Clocks;
 
@@ -212,42 +239,30 @@ pub trait Process {
     /// All processes of the database have to read the mark again.
     async fn forget(&self, entry: &Self::Entry);
 
-    /// Between two changes of shared memory that are not one step.
+    /// Before a slot is raised: others come in between.
     async fn step(&self) {}
 }
 
 /// Why a call of this process fails.
 pub type ErrorOf<P> = <<P as Process>::Storage as Storage>::Error;
 
-/// All that may be borrowed is used up.
-#[derive(Clone, Copy, Debug)]
-pub struct Wait {
-    /// The time.
-    pub reading: Reading,
-    /// How long it takes until the slots may be used again, microseconds.
-    pub needed: u64,
-    /// The tick that is used then.
-    pub next: Tick,
-}
-
 /// What [`draw`](draw::draw) asks besides.
 #[allow(async_fn_in_trait)]
 pub trait DrawingProcess: Process {
-    /// What a transaction has published.
-    type Opened;
-
     /// Whether no IDs are issued.
     ///
     /// # Errors
     /// If so.
     fn check_stopped(&self) -> Result<(), ErrorOf<Self>>;
-    /// What this process knows of its database's mark.
+    /// Whether a setting has changed that IDs depend on, since the last call of this.
+    fn take_settings_changed(&self) -> bool;
+    /// Finds the database's mark; returns its number.
     ///
     /// # Errors
-    /// If the mark cannot be found.
-    async fn reservation(&self) -> Result<Reservation, ErrorOf<Self>>;
-    /// Keeps it for the next call.
-    fn keep(&self, reservation: Reservation);
+    /// If it cannot be found.
+    async fn find_mark(&self) -> Result<u32, ErrorOf<Self>>;
+    /// The mark of this call.
+    fn use_mark(&self, mark: u32);
     /// Checks that the database's IDs have this layout.
     ///
     /// # Errors
@@ -265,61 +280,47 @@ pub trait DrawingProcess: Process {
     }
     /// Called when a clock step of so many microseconds was accepted.
     fn stepped(&self, step: i64, at: Clocks);
-    /// Publishes that the transaction draws, unless it has drawn before. Returns the first tick that
-    /// it may draw, with what [`drew`](Self::drew) takes.
-    async fn begin_to_draw(&self, now: Tick) -> Option<(Self::Opened, Tick)>;
-    /// Publishes the first ID that was drawn.
-    fn drew(&self, opened: Self::Opened, slot: u32, run: Run);
-    /// Draws from the slots.
-    async fn next_run(
-        &self,
-        allowance: Allowance,
-        count: NonZeroU32,
-        wall: WallTime,
-    ) -> (u32, Answer);
-    /// Keeps the time with which an ID was generated.
-    fn observe(&self, wall: WallTime);
-    /// How long the call may still wait for a lock, milliseconds.
-    fn left_ms(&self) -> i64;
-    /// Waits for the reason why nothing was reserved.
+    /// How long the call may wait.
+    fn budget(&self) -> Budget;
+    /// Called before it waits for more than another process; with what is used up, if it is slots.
+    fn waits(&self, slots: Option<Wait>);
+    /// Sleeps for so many milliseconds.
     ///
     /// # Errors
-    /// If there is no use in waiting, or if it takes too long.
-    async fn wait_for(
-        &self,
-        reason: NotReserved<ErrorOf<Self>>,
-        clocks: Clocks,
-    ) -> Result<(), ErrorOf<Self>>;
-    /// Waits for the clock, or returns the error of one that cannot be used.
-    ///
-    /// # Errors
-    /// If there is no use in waiting, or if it takes too long.
-    async fn wait_for_reading(
-        &self,
-        reason: NoReading,
-        clocks: Clocks,
-    ) -> Result<(), ErrorOf<Self>>;
-    /// Waits for the slots.
-    ///
-    /// # Errors
-    /// If that takes too long.
-    async fn wait_for_slots(&self, wait: Wait) -> Result<(), ErrorOf<Self>>;
+    /// If the wait is cancelled.
+    async fn sleep(&self, millis: i64) -> Result<(), ErrorOf<Self>>;
+    /// The error of a call that waits no longer, when the clocks show this.
+    fn refused(&self, why: Refused, at: Clocks) -> ErrorOf<Self>;
     /// Called before the loop begins anew without a wait: the call may be cancelled there.
     async fn give_way(&self);
 }
 
 /// The layout of a process's IDs.
 pub(crate) fn layout_of<P: Process>(process: &P) -> &Layout {
-    process.identity().layout()
+    identity_of(process).layout()
+}
+
+/// The layout and the node number of a process's IDs.
+pub(crate) fn identity_of<P: Process>(process: &P) -> &Identity {
+    process.session().identity()
 }
 
 /// Runs a function of the protocol in a process whose answers are always there.
 ///
 /// # Panics
-/// If one is not.
+/// If one is not: an `async` function of the process waits for something.
+#[inline]
+#[track_caller]
 pub fn now<F: Future>(function: F) -> F::Output {
     match pin!(function).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
-        Poll::Pending => unreachable!("an answer that is not there"),
+        Poll::Pending => unanswered(type_name::<F>()),
     }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn unanswered(function: &str) -> ! {
+    panic!("a question of {function} is not answered");
 }

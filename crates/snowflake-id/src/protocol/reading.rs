@@ -1,6 +1,7 @@
 //! What time it is for generating IDs.
 
-use super::{Clocks, DrawingProcess, layout_of};
+use super::session::Session;
+use super::{Clocks, DrawingProcess, ServerSettings, layout_of};
 use crate::{Now, SlewedClock, Tick, TimeError, WallTime};
 
 /// What time it is.
@@ -55,6 +56,42 @@ async fn accept_step<P: DrawingProcess>(process: &P, judged: i64) {
     }
 }
 
+/// Why a clock that has jumped ahead is not trusted all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAccepted {
+    /// The clock is not near the time that was expected.
+    NotAsExpected,
+    /// The clock is too far behind this time, which has been reached.
+    Behind {
+        /// That time.
+        reached: WallTime,
+    },
+}
+
+/// Trusts what the wall clock shows, however far it has jumped ahead, if it is within a minute of
+/// what is expected.
+///
+/// # Errors
+/// [`NotAccepted`]
+pub fn accept_clock(
+    slewed_clock: &SlewedClock,
+    settings: ServerSettings,
+    clocks: Clocks,
+    expected: WallTime,
+) -> Result<(), NotAccepted> {
+    const MAX_CLOCK_DIFFERENCE_MICROS: u64 = 60_000_000;
+    if clocks.wall.micros_since(expected).unsigned_abs() > MAX_CLOCK_DIFFERENCE_MICROS {
+        return Err(NotAccepted::NotAsExpected);
+    }
+    let reached = slewed_clock.reached();
+    let behind = reached.micros_since(clocks.wall);
+    if settings.max_clock_step.is_some_and(|max| behind > max) {
+        return Err(NotAccepted::Behind { reached });
+    }
+    slewed_clock.trust(clocks.offset());
+    Ok(())
+}
+
 impl Reading {
     /// The time when the clocks show this. A clock step that is not refused is accepted: a later one
     /// is measured against the clock as it is now.
@@ -66,7 +103,7 @@ impl Reading {
         let layout = layout_of(process);
         // Other processes may not know the time that this one has used before the clock stepped
         // back.
-        slewed_clock.observe(process.highest_wall(), clocks.boot);
+        slewed_clock.observe(process.session().memory().highest_wall(), clocks.boot);
         let limits = process.settings().limits(layout);
         let (time, slowdown) = match slewed_clock.now(clocks.wall, clocks.boot, limits) {
             Now::Wall(time) => (time, 1),

@@ -29,7 +29,7 @@ impl Reservation {
             .shared()
             .most_borrow
             .fetch_max(settings.max_borrow, Relaxed);
-        let tick = u64::from(process.identity().layout().tick_micros());
+        let tick = u64::from(layout_of(process).tick_micros());
         let mut reservation = Reservation {
             max_borrow: settings.max_borrow / tick,
             lease: settings.lease.div_ceil(tick).max(2),
@@ -40,6 +40,22 @@ impl Reservation {
             reservation.set_bound(process, bound, 1);
         }
         reservation
+    }
+
+    /// As four words, for [`Reservation::from_words`].
+    pub(super) fn words(&self) -> [u64; 4] {
+        let (bound, extend_from) = (self.bound.get(), self.extend_from.get());
+        [self.max_borrow, self.lease, bound, extend_from]
+    }
+
+    /// The reservation that these words stand for.
+    pub(super) fn from_words([max_borrow, lease, bound, extend_from]: [u64; 4]) -> Self {
+        Reservation {
+            max_borrow,
+            lease,
+            bound: Tick::new(bound),
+            extend_from: Tick::new(extend_from),
+        }
     }
 
     /// Whether the mark has been read since the server's start.
@@ -85,7 +101,9 @@ impl Reservation {
         Ok(())
     }
 
-    /// Reserves time beyond `wanted`, or finds that another process has.
+    /// Reserves time beyond `wanted`, or finds that another process has. `tries` is how often the
+    /// call has done so in vain: time passes while it is done, and what was reserved had passed each
+    /// time. Then twice as much is reserved as before.
     ///
     /// # Errors
     /// As [`mark::advance`].
@@ -95,6 +113,7 @@ impl Reservation {
         reading: Reading,
         wanted: Tick,
         wait_ms: i64,
+        tries: u32,
     ) -> Result<(), NotReserved<ErrorOf<P>>> {
         let Reading {
             clocks,
@@ -106,7 +125,8 @@ impl Reservation {
         let bound = match known.filter(|&bound| bound > self.bound && bound > wanted) {
             Some(bound) => bound,
             None => {
-                let request = self.request(process, clocks, slowdown, wait_ms);
+                let mut request = self.request(process, clocks, slowdown, wait_ms);
+                request.ticks_ahead = doubled(process, request.ticks_ahead, tries);
                 mark::advance(process, &request, now, wanted).await?
             }
         };
@@ -129,7 +149,7 @@ impl Reservation {
             return Ok(());
         }
         // Some is left, so there is no wait.
-        match self.extend(process, reading, used, 0).await {
+        match self.extend(process, reading, used, 0, 0).await {
             Ok(()) => {}
             // Try again a little later, not for every ID.
             Err(NotReserved::Busy | NotReserved::Locked) => {
@@ -184,4 +204,11 @@ impl Reservation {
             (self.lease / 8).max(2).max(flushing)
         }
     }
+}
+
+/// So many ticks, doubled as often, up to what is allowed for the slowest flush.
+fn doubled<P: Process>(process: &P, ticks: u64, times: u32) -> u64 {
+    let tick = u64::from(layout_of(process).tick_micros());
+    let most = ticks.max(2 * LONGEST_FLUSH / tick);
+    ticks.saturating_mul(1 << times.min(32)).min(most)
 }

@@ -1,10 +1,71 @@
-//! What a reader may be answered at most.
+//! Up to where new rows can be read: what a reader is answered.
 
-use super::{Clocks, ErrorOf, Process, layout_of, mark};
+use super::transactions::{Numbers, Transactions};
+use super::{Clocks, ErrorOf, Process, Session, layout_of, mark};
+use crate::resolved::{Moment, Samples};
 use crate::{SnowflakeId, Tick};
 
+/// What [`ask`] asks besides.
+#[allow(async_fn_in_trait)] // A process has one thread.
+pub trait ReadingProcess: Process {
+    /// What is known of transactions besides.
+    type Numbers: Numbers;
+
+    /// The open transactions.
+    fn transactions(&self) -> Transactions<'_>;
+    /// What is known of them besides.
+    fn numbers(&self) -> &Self::Numbers;
+    /// Which transactions have ended by now.
+    async fn moment(&self) -> Moment;
+    /// Locks the earlier answers.
+    fn samples<R>(&self, look: impl FnOnce(&Samples) -> R) -> R;
+    /// Called with an answer of this moment.
+    fn answered(&self, _clocks: Clocks, _id: SnowflakeId) {}
+}
+
+/// The greatest ID below which every row of the database is visible to a snapshot of that moment, or
+/// never will be. `None` if nothing can be said.
+///
+/// # Errors
+/// Those of [`present`].
+pub async fn ask<P: ReadingProcess>(
+    process: &P,
+    snapshot: Moment,
+) -> Result<Option<SnowflakeId>, ErrorOf<P>> {
+    let (transactions, numbers) = (process.transactions(), process.numbers());
+    let database = process.session().database();
+    if transactions.has_unknown(numbers, database) {
+        return Ok(None);
+    }
+    let clocks = process.clocks().await;
+    let Some((present, bound)) = present(process, clocks).await? else {
+        return Ok(None);
+    };
+    numbers.step().await;
+    transactions.promise.make(present);
+    let mut id = present;
+    // A transaction hands on its bound to a place among the prepared ones before it leaves its own.
+    for backend in transactions.backends {
+        numbers.step().await;
+        id = id.min(backend.open.first_id(database).unwrap_or(id));
+    }
+    numbers.step().await;
+    let prepared = transactions.prepared(numbers, database, present);
+    id = prepared.map(|(_, first)| first).fold(id, SnowflakeId::min);
+    // After the look, so that it has all that had ended by then.
+    let moment = process.moment().await;
+    process.answered(clocks, id);
+    Ok(process.samples(|samples| {
+        samples.add(database, moment, id, clocks.boot);
+        // Earlier answers may be of a dropped database that had this number.
+        let answer = samples.find(database, snapshot);
+        answer.map(|answer| answer.min(bound))
+    }))
+}
+
 /// What a reader may promise: the first ID of the present tick, or of the first tick that is not
-/// reserved if that is earlier. `None` if another session has locked the mark.
+/// reserved if that is earlier; and the first ID of the latter. `None` if another session has locked
+/// the mark.
 ///
 /// A higher one than the first would make those that draw wait for the clock. IDs never start below
 /// the mark's bound, also after a crash with a clock that was set back: so no ID below an answer is
@@ -15,7 +76,7 @@ use crate::{SnowflakeId, Tick};
 pub async fn present<P: Process>(
     process: &P,
     clocks: Clocks,
-) -> Result<Option<SnowflakeId>, ErrorOf<P>> {
+) -> Result<Option<(SnowflakeId, SnowflakeId)>, ErrorOf<P>> {
     let layout = layout_of(process);
     let slewed_clock = process.shared().slewed_clock;
     // Of a clock that has jumped ahead, what it would show otherwise: those that draw have to draw
@@ -36,5 +97,6 @@ pub async fn present<P: Process>(
             None => return Ok(None),
         },
     };
-    Ok(Some(layout.first_id_of(now.min(bound))))
+    let present = layout.first_id_of(now.min(bound));
+    Ok(Some((present, layout.first_id_of(bound))))
 }
