@@ -16,6 +16,7 @@ use postgres::{Client, Config, NoTls};
 
 use crate::installation::Installation;
 use crate::os_user::OsUser;
+use crate::tier;
 
 pub use lifecycle::Stop;
 
@@ -153,9 +154,20 @@ impl Server {
 
     /// Connects as a role.
     pub fn connect_as(&self, user: &str, database: &str) -> Result<Client> {
-        self.config(user, database)
+        let mut client = self
+            .config(user, database)
             .connect(NoTls)
-            .map_err(|error| anyhow!(error))
+            .map_err(|error| anyhow!(error))?;
+        if tier::is_without_preload() && self.installation.major >= 17 {
+            // Its settings are in this view once it is loaded.
+            let loaded = "SELECT EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'snowflake.lease')";
+            let is_loaded: bool = client.query_one(loaded, &[])?.get(0);
+            ensure!(
+                !is_loaded,
+                "a session has the library before its first statement"
+            );
+        }
+        Ok(client)
     }
 
     /// How a client reaches this server.
