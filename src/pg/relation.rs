@@ -64,7 +64,8 @@ impl Relation {
     pub fn open(relation: pg_sys::Oid, mode: Mode) -> Option<Self> {
         // SAFETY: returns null if the relation does not exist.
         let relation = unsafe { pg_sys::try_relation_open(relation, mode.lock()) };
-        (!relation.is_null()).then_some(Relation { relation, mode })
+        // Not then_some: what it is given is closed when it is not returned, and null cannot be.
+        (!relation.is_null()).then(|| Relation { relation, mode })
     }
 
     /// The same, but waits for the lock for this time at most, and not at all if it
