@@ -25,3 +25,24 @@ AS $function$
                   k.schema_name, range.name, snowflake_partitions_internal.name_of(parent), range.low, range.high)
     FROM snowflake_partitions_internal.key_of(parent) AS k
 $function$;
+
+-- The statement that takes from a new partition what default privileges have given to roles that do not have it on
+-- the table, or only for some rows; NULL if there is nothing. Else they could read around the table. A partition
+-- has no row security of its own.
+CREATE FUNCTION snowflake_partitions_internal.revocation(parent regclass, range snowflake_partitions_internal.range)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('REVOKE ALL ON TABLE %I.%I FROM %s', k.schema_name, range.name,
+                  string_agg(DISTINCT CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END, ', '))
+    FROM snowflake_partitions_internal.key_of(parent) AS k
+    JOIN pg_class AS c ON c.oid = parent
+    JOIN pg_default_acl AS f ON f.defaclrole = c.relowner AND f.defaclobjtype = 'r' AND f.defaclnamespace IN (0, c.relnamespace)
+    CROSS JOIN LATERAL aclexplode(f.defaclacl) AS x
+    LEFT JOIN pg_roles AS r ON r.oid = x.grantee
+    WHERE x.grantee <> c.relowner AND (x.grantee = 0 OR r.oid IS NOT NULL)
+      AND (NOT CASE x.grantee WHEN 0 THEN has_table_privilege('public', parent, x.privilege_type)
+                              ELSE has_table_privilege(x.grantee, parent, x.privilege_type) END
+           OR c.relrowsecurity AND NOT coalesce(r.rolsuper OR r.rolbypassrls, false))
+    GROUP BY k.schema_name
+$function$;

@@ -75,7 +75,10 @@ BEGIN
             RETURN true;
         END IF;
     END IF;
-    PERFORM snowflake_internal.run(parent, snowflake_partitions_internal.creation(parent, range));
+    PERFORM snowflake_internal.run(parent, s.text)
+    FROM unnest(ARRAY[snowflake_partitions_internal.creation(parent, range),
+                      snowflake_partitions_internal.revocation(parent, range)]) WITH ORDINALITY AS s (text, place)
+    WHERE s.text IS NOT NULL ORDER BY s.place;
     RETURN true;
 END
 $function$;

@@ -21,7 +21,8 @@ BEGIN
                 -- One text of several statements is one transaction.
                 RETURN NEXT array_to_string(snowflake_partitions_internal.move_statements(target, rest, range), '; ');
             ELSE
-                RETURN NEXT snowflake_partitions_internal.creation(target, range);
+                RETURN NEXT concat_ws('; ', snowflake_partitions_internal.creation(target, range),
+                                      snowflake_partitions_internal.revocation(target, range));
             END IF;
         END LOOP;
         FOR part IN

@@ -117,7 +117,7 @@ CREATE FUNCTION snowflake_migrate_internal.lock_missed(
     relations regclass[], mode text, begun timestamptz, reported_at timestamptz,
     time_limit interval DEFAULT snowflake_migrate_internal.lock_time_limit()
 ) RETURNS timestamptz LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET intervalstyle = 'postgres'
 AS $function$
 DECLARE
     -- A holder that waits for this transaction waits until it ends: CREATE INDEX CONCURRENTLY
@@ -133,8 +133,9 @@ BEGIN
     IF NOT is_waited_for AND clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
         RETURN reported_at;
     END IF;
-    SELECT string_agg(snowflake_migrate_internal.name_of(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
-    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    wanted := snowflake_migrate_internal.some_names(ARRAY(
+        SELECT snowflake_migrate_internal.name_of(r.relation)
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r ORDER BY r.relation::oid));
     found := snowflake_migrate_internal.lock_holders(relations, mode);
     IF is_waited_for THEN
         PERFORM snowflake_internal.refuse('55P03', format('could not lock %s: who holds it waits for this transaction', wanted),
@@ -160,7 +161,8 @@ $function$;
 -- An INSERT locks its table first, and then the sequence of a default, and what it references; a
 -- transaction that calls nextval() itself has them in the other order. Where sessions have what is
 -- locked last before what is locked first, an attempt is in vain. So views are first, as in each query
--- with them, then tables as given, the plan's own first, and in another order in each attempt.
+-- with them, then tables as given, the plan's own first, and in another order in each attempt: a
+-- transaction that writes to a table and then reads a view has them in the other order, too.
 CREATE FUNCTION snowflake_migrate_internal.lock(
     relations regclass[], mode text, time_limit interval DEFAULT snowflake_migrate_internal.lock_time_limit()
 ) RETURNS void LANGUAGE plpgsql
@@ -179,7 +181,10 @@ DECLARE
         FROM unnest(relations) WITH ORDINALITY AS r (relation, place)
         JOIN pg_class AS c ON c.oid = r.relation AND c.relkind NOT IN ('S', 'v', 'm')
         GROUP BY c.oid ORDER BY min(r.place));
-    sequences_first boolean := false;
+    -- The orders of the three, before tables are rotated.
+    orders CONSTANT integer := CASE views WHEN '{}' THEN 1 ELSE 2 END * CASE sequences WHEN '{}' THEN 1 ELSE 2 END;
+    attempts integer := 0;
+    ordered regclass[];
     started_at CONSTANT timestamptz := clock_timestamp();
     last_notice_at timestamptz := started_at;
     attempt_started_at timestamptz;
@@ -197,8 +202,10 @@ BEGIN
     LOOP
         BEGIN
             attempt_started_at := clock_timestamp();
-            FOREACH table_to_lock IN ARRAY views || CASE WHEN sequences_first THEN sequences || tables
-                                                          ELSE tables || sequences END LOOP
+            -- Every other attempt has views last, every other pair of attempts sequences first.
+            ordered := CASE WHEN sequences <> '{}' AND attempts * 2 / orders % 2 = 1 THEN sequences || tables ELSE tables || sequences END;
+            ordered := CASE WHEN attempts % 2 = 1 THEN ordered || views ELSE views || ordered END;
+            FOREACH table_to_lock IN ARRAY ordered LOOP
                 EXECUTE format('SET LOCAL lock_timeout = %L', greatest(1,
                     longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer);
                 PERFORM snowflake_internal.lock_table(table_to_lock, mode);
@@ -209,8 +216,8 @@ BEGIN
             NULL;
         END;
         last_notice_at := snowflake_migrate_internal.lock_missed(relations, mode, started_at, last_notice_at, time_limit);
-        sequences_first := sequences <> '{}' AND NOT sequences_first;
-        IF NOT sequences_first THEN
+        attempts := attempts + 1;
+        IF attempts % orders = 0 THEN
             tables := tables[2:] || tables[:1];
         END IF;
         PERFORM snowflake_migrate_internal.wait((1000 * pause * (0.5 + random()))::integer);

@@ -18,6 +18,19 @@ BEGIN
 END
 $function$;
 
+-- Its functions are called: without it they are no names.
+CREATE FUNCTION snowflake_migrate_internal.require_partitions_extension()
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'snowflake_partitions') THEN
+        PERFORM snowflake_internal.refuse('55000', 'the extension snowflake_partitions is not installed',
+            detail => 'It creates the partitions that new rows need.', hint => 'CREATE EXTENSION snowflake_partitions.');
+    END IF;
+END
+$function$;
+
 -- All that uses a table as a whole, in the form in which dependents() takes it.
 CREATE FUNCTION snowflake_migrate_internal.whole(target regclass)
 RETURNS snowflake_migrate_internal.key[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -297,10 +310,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(target);
-    IF NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'snowflake_partitions') THEN
-        PERFORM snowflake_internal.refuse('55000', 'the extension snowflake_partitions is not installed',
-            detail => 'It creates the partitions that new rows need.', hint => 'CREATE EXTENSION snowflake_partitions.');
-    ELSIF (SELECT c.relkind FROM pg_class AS c WHERE c.oid = target) <> 'r' THEN
+    PERFORM snowflake_migrate_internal.require_partitions_extension();
+    IF (SELECT c.relkind FROM pg_class AS c WHERE c.oid = target) <> 'r' THEN
         PERFORM snowflake_internal.refuse('42809', format('%s is not a plain table', target),
             hint => 'A table that is partitioned already is maintained by snowflake_partitions.configure().');
     ELSIF NOT is_for_plan AND NOT (snowflake_internal.has_ids(target, column_name) AND EXISTS (

@@ -6,10 +6,7 @@ RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET intervalstyle = 'postgres'
 AS $function$
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_extension AS e WHERE e.extname = 'snowflake_partitions') THEN
-        PERFORM snowflake_internal.refuse('55000', 'the extension snowflake_partitions is not installed',
-            detail => 'It creates the partitions that new rows need.', hint => 'CREATE EXTENSION snowflake_partitions.');
-    END IF;
+    PERFORM snowflake_migrate_internal.require_partitions_extension();
     PERFORM snowflake_partitions_internal.check_arguments(step, time_zone, ahead, NULL);
     IF lead IS NULL OR NOT isfinite(lead) OR lead <= interval '0' OR lead > interval '1 year' THEN
         PERFORM snowflake_internal.refuse('22023', format('invalid lead: %s', coalesce(lead::text, 'NULL')),

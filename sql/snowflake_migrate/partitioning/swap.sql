@@ -150,8 +150,12 @@ DECLARE
 BEGIN
     PERFORM snowflake_partitions.configure(target, (settings ->> 'step')::interval, settings ->> 'time_zone',
         (settings ->> 'ahead')::interval);
-    PERFORM snowflake_migrate_internal.run_as(owner, snowflake_partitions_internal.creation(target, a), NULL)
-    FROM snowflake_partitions_internal.ahead(target, clock_timestamp()) AS a;
+    PERFORM snowflake_migrate_internal.run_as(owner, s.text, NULL)
+    FROM snowflake_partitions_internal.ahead(target, clock_timestamp()) WITH ORDINALITY AS a (name, low, high, place)
+    CROSS JOIN LATERAL (SELECT (a.name, a.low, a.high)::snowflake_partitions_internal.range) AS r (range)
+    CROSS JOIN LATERAL unnest(ARRAY[snowflake_partitions_internal.creation(target, r.range),
+                                    snowflake_partitions_internal.revocation(target, r.range)]) WITH ORDINALITY AS s (text, place)
+    WHERE s.text IS NOT NULL ORDER BY a.place, s.place;
 END
 $function$;
 
@@ -299,6 +303,7 @@ BEGIN
         EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
         RETURN ARRAY[]::text[];
     END IF;
+    PERFORM snowflake_migrate_internal.require_partitions_extension();
     PERFORM snowflake_partitions_internal.key_of(target);
     first := snowflake_migrate_internal.first_partition(target);
     SELECT c.relowner INTO owner FROM pg_class AS c WHERE c.oid = target;

@@ -14,6 +14,15 @@ AS $function$
     LIMIT 1
 $function$;
 
+-- A statement that psql sends as it is: in an array slice of an expression, as a[1:messages], it would put a variable of its own.
+CREATE FUNCTION snowflake_migrate_internal.for_psql(statement text)
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN statement ~ '(^|[^:]):[[:alpha:]_''"{]'
+                THEN format(E'SELECT %s \\gexec', snowflake_migrate_internal.dollar_quoted(rtrim(statement, ';'))) ELSE statement END
+$function$;
+
 -- The query of the facts of relations $1, by name, in two parts. Indexes and constraints that follow those
 -- of a parent are not listed: they get other names when they are built again. A type of
 -- a column and the bounds of a sequence are facts of their own, because the script changes them.

@@ -99,6 +99,8 @@ BEGIN
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             attempts := attempts + 1;
+            -- In another order: sessions may have theirs in the opposite one.
+            relations := relations[2:] || relations[:1];
         END;
         CALL widening_lock_missed(relations, transaction_timestamp(), attempts);
     END LOOP;
@@ -454,6 +456,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, :"schema", pg_temp AS $procedure$
 DECLARE
     attempts integer := 0;
     before text;
+    maintain jsonb;
     locked_at timestamp with time zone;
 BEGIN
     LOOP
@@ -469,14 +472,17 @@ BEGIN
                 CALL widening_compare_described(compared);
                 CALL widening_require_no_data(views);
             END IF;
+            maintain := widening_maintain(compared);
             EXECUTE format('CALL widening_drop_%s()', unit);
             EXECUTE format('CALL widening_change_%s()', unit);
             EXECUTE format('CALL widening_create_%s()', unit);
+            CALL widening_grant(maintain, compared);
             INSERT INTO widening_unit VALUES (unit, clock_timestamp());
             RAISE NOTICE 'the swap took % ms under its locks', round(1000 * extract(epoch FROM clock_timestamp() - locked_at));
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             attempts := attempts + 1;
+            relations := relations[2:] || relations[:1];
         END;
         CALL widening_lock_missed(relations, transaction_timestamp(), attempts);
     END LOOP;

@@ -105,7 +105,7 @@ AS $function$
     WITH dependent AS MATERIALIZED (
         SELECT array_agg(snowflake_migrate_internal.terminated(s.statement) ORDER BY s.place) FILTER (WHERE s.phase = 1) AS drops,
                array_agg(snowflake_migrate_internal.terminated(s.statement) ORDER BY s.place) FILTER (WHERE s.phase = 2) AS creations
-        FROM snowflake_migrate_internal.dependent_statements(snowflake_migrate_internal.swap_columns(keys))
+        FROM snowflake_migrate_internal.dependent_statements(snowflake_migrate_internal.swap_columns(keys), true)
             WITH ORDINALITY AS s (phase, role, statement, identity, place)
     ), compared (names, locked, views) AS MATERIALIZED (
         SELECT quote_literal(snowflake_migrate_internal.online_compared(keys)::text),

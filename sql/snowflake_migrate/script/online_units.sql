@@ -43,7 +43,7 @@ AS $function$
                                                f.function_name) AS content, 1 AS place
             FROM snowflake_migrate_internal.shadow_functions(keys) AS f WHERE c.kind = 'shadow trigger' AND f.narrow = c.columns[1]
           UNION ALL
-            SELECT s.is_own_path, s.content, s.place
+            SELECT s.is_own_path, snowflake_migrate_internal.for_psql(s.content), s.place
             FROM snowflake_migrate_internal.command_script(step.commands[c.place], keys, true)
                 WITH ORDINALITY AS s (role, is_own_path, content, place)
             WHERE c.kind NOT IN ('lock', 'lock in time', 'shadow trigger')) AS s
@@ -72,7 +72,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format(
 $text$SELECT EXISTS (SELECT FROM pg_catalog.pg_index AS i
-               WHERE i.indexrelid = pg_catalog.to_regclass(%1$L) AND i.indisvalid) AS valid \gset widening_
+               WHERE i.indexrelid = pg_catalog.to_regclass(%1$L) AND i.indrelid = %5$L::pg_catalog.regclass AND i.indisvalid) AS valid
+\gset widening_
 \if :widening_valid
 \else
 SET client_min_messages = error;
@@ -80,11 +81,11 @@ SET lock_timeout = 0;
 DROP INDEX CONCURRENTLY IF EXISTS %2$s;
 SET client_min_messages = warning;
 SET search_path = :table_path;
-%3$s;
+%3$s
 SET search_path = pg_catalog, pg_temp;
 SET lock_timeout = :'lock_timeout';
 \endif
-%4$s$text$, x.name, x.name, i.definition, mark)
+%4$s$text$, x.name, x.name, snowflake_migrate_internal.for_psql(i.definition || ';'), mark, snowflake_migrate_internal.name_of(i.relation))
     FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
     JOIN pg_class AS c ON c.oid = i.index JOIN pg_namespace AS n ON n.oid = c.relnamespace
     CROSS JOIN LATERAL (SELECT format('%I.%I', n.nspname, i.shadow_name)) AS x (name)

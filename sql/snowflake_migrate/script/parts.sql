@@ -161,7 +161,12 @@ DECLARE
     present record;
 BEGIN
     SELECT n.oid, n.nspowner = me.oid AS is_own,
-           EXISTS (SELECT FROM pg_catalog.aclexplode(n.nspacl) AS a WHERE a.privilege_type = 'CREATE' AND a.grantee <> me.oid) AS is_open
+           EXISTS (SELECT FROM pg_catalog.aclexplode(n.nspacl) AS a WHERE a.privilege_type = 'CREATE' AND a.grantee <> me.oid)
+           -- They may have been allowed to before.
+           OR EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.relnamespace = n.oid AND c.relowner <> me.oid)
+           OR EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = n.oid AND p.proowner <> me.oid)
+           OR EXISTS (SELECT FROM pg_catalog.pg_type AS t WHERE t.typnamespace = n.oid AND t.typowner <> me.oid)
+           OR EXISTS (SELECT FROM pg_catalog.pg_operator AS o WHERE o.oprnamespace = n.oid AND o.oprowner <> me.oid) AS is_open
     INTO present
     FROM pg_catalog.pg_namespace AS n JOIN pg_catalog.pg_roles AS me ON me.rolname = current_user WHERE n.nspname = wanted;
     IF present.oid IS NULL THEN
@@ -174,7 +179,7 @@ BEGIN
         EXECUTE pg_catalog.format('CREATE SCHEMA %%I', wanted);
     ELSIF NOT present.is_own OR present.is_open THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = pg_catalog.format('schema "%%s" is not for the script only', wanted),
-            DETAIL = 'Other roles own it, or may create objects in it.', HINT = 'psql -v schema=... with another name.';
+            DETAIL = 'Other roles own it or objects in it, or may create some.', HINT = 'psql -v schema=... with another name.';
     END IF;
     PERFORM pg_catalog.set_config('widening_script.made_schema', (present.oid IS NULL)::text, false);
 END

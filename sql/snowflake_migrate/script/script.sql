@@ -160,7 +160,8 @@ AS $function$
                          'CALL :"schema".widening_drop_%1$s();\n',
                          unit.number, unit.tables) END,
         E'SET LOCAL search_path = :table_path;\n',
-        array_to_string(unit.changes, E'\n') || E'\n',
+        (SELECT string_agg(snowflake_migrate_internal.for_psql(c.text) || E'\n', '' ORDER BY c.place)
+         FROM unnest(unit.changes) WITH ORDINALITY AS c (text, place)),
         CASE WHEN unit.creations IS NOT NULL
              THEN format(E'SET LOCAL search_path = pg_catalog, pg_temp;\nCALL :"schema".widening_create_%s();\n'
                          'CALL :"schema".widening_grant(:''widening_maintain'', %s::text[]);\n', unit.number, unit.tables) END,

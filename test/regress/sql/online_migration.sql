@@ -118,3 +118,7 @@ RESET ROLE;
 SELECT what FROM snowflake_migrate.plan('guarded.orders', also => '{guarded.items}') WHERE step = 1;
 DROP SCHEMA guarded CASCADE;
 DROP ROLE regress_keeper;
+-- Who waits for many tables names ten of them.
+\set VERBOSITY terse
+SELECT snowflake_migrate_internal.lock_missed('{pg_type,pg_attribute,pg_proc,pg_class,pg_cast,pg_enum,pg_rewrite,pg_operator,pg_trigger,pg_am,pg_index,pg_opclass}',
+    'ACCESS EXCLUSIVE', now() - interval '11 minutes', now());

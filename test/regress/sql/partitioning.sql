@@ -127,8 +127,23 @@ SET ROLE partitions_reader; SELECT * FROM snowflake_migrate.partition_plan('even
 -- A key of a sequence gets its IDs by the same plan.
 CREATE TABLE numbered (id bigserial PRIMARY KEY, what text); INSERT INTO numbered (what) SELECT 'old' FROM generate_series(1, 10);
 SELECT step_number, what FROM snowflake_migrate.partition_plan('numbered', '1 day', 'UTC');
+-- Default privileges give nobody what the table does not: nor past its row security.
+ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO partitions_reader, partitions_writer; GRANT SELECT ON numbered TO partitions_reader;
+CREATE VIEW partition_readers AS SELECT has_table_privilege('partitions_reader', inhrelid, 'SELECT') AS reader,
+    has_table_privilege('partitions_writer', inhrelid, 'SELECT') AS writer, count(*) > 0 AS some
+FROM pg_inherits WHERE inhparent = 'numbered'::regclass GROUP BY 1, 2 ORDER BY 1, 2;
 CALL snowflake_migrate.partition('numbered', '1 day', 'UTC');
+TABLE partition_readers;
+SELECT snowflake_partitions.configure('numbered', '1 day', 'UTC', ahead => '9 days'); CALL snowflake_partitions.maintain('numbered');
+TABLE partition_readers;
+ALTER TABLE numbered ENABLE ROW LEVEL SECURITY;
+SELECT snowflake_partitions.configure('numbered', '1 day', 'UTC', ahead => '11 days');
+SELECT regexp_replace(s, '[0-9]{8,}', '*', 'g') FROM snowflake_partitions.statements('numbered') AS s LIMIT 1; CALL snowflake_partitions.maintain('numbered');
+SELECT has_table_privilege('partitions_reader', max(inhrelid), 'SELECT') FROM pg_inherits WHERE inhparent = 'numbered'::regclass;
+ALTER TABLE numbered DISABLE ROW LEVEL SECURITY; DROP VIEW partition_readers;
+ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM partitions_reader, partitions_writer;
 INSERT INTO numbered (what) VALUES ('new');
 SELECT count(*) FILTER (WHERE id < snowflake_id_boundary('numbered')) AS old, count(*) FILTER (WHERE id >= snowflake_id_boundary('numbered')) AS new FROM numbered;
+BEGIN; DROP EXTENSION snowflake_partitions CASCADE; SELECT snowflake_migrate_internal.unpartition_table('numbered'); ROLLBACK;
 CALL snowflake_migrate.partition_revert('numbered'); SELECT count(*) FROM numbered;
 DROP TABLE numbered, refused, by_email, not_checked, holds, child, users, events, seen, notes, marks CASCADE; DROP FUNCTION see; DROP ROLE partitions_reader, partitions_writer;

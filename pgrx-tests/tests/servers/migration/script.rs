@@ -180,6 +180,23 @@ fn a_script_stops_before_a_change_where_the_database_differs() -> Result<()> {
         );
         assert_same_schema(&before, &schema(&cluster, "target")?, change);
     }
+    // The script would take it for its own, and insert into it.
+    cluster.connect_to("target")?.batch_execute(
+        "CREATE ROLE stranger; CREATE SCHEMA shared AUTHORIZATION keeper;
+         CREATE TABLE shared.widening_unit (number integer, done_at timestamp with time zone);
+         ALTER TABLE shared.widening_unit OWNER TO stranger",
+    )?;
+    let shared = psql(
+        &cluster,
+        "keeper",
+        "target",
+        &format!("\\set schema shared\n{script}"),
+        true,
+    )?;
+    ensure!(
+        !shared.success && shared.errors.contains("is not for the script only"),
+        "{shared:?}"
+    );
     let superuser = psql(&cluster, "postgres", "target", &script, true)?;
     ensure!(
         superuser
