@@ -26,7 +26,8 @@ RETURN $query$
         LEFT JOIN pg_attrdef AS d ON d.adrelid = k.oid AND d.adnum = a.attnum
         CROSS JOIN LATERAL (VALUES
             ('default', pg_get_expr(d.adbin, d.adrelid)), ('comment', col_description(k.oid, a.attnum)),
-            ('statistics', CASE WHEN a.attstattarget >= 0 THEN a.attstattarget::text END), ('options', a.attoptions::text),
+            ('statistics', CASE WHEN a.attstattarget >= 0 THEN a.attstattarget::text END), -- Minor releases since November 2026 keep a version of the row type among them.
+            ('options', (SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(a.attoptions) AS o WHERE left(o, 3) <> 'pg_')),
             ('privileges', (SELECT string_agg(i.item::text, ' ' ORDER BY i.item::text) FROM unnest(a.attacl) AS i (item))))
             AS p (property, value)
       UNION ALL
