@@ -60,7 +60,7 @@ pub struct Session {
     kept: SessionMemory,
     /// A slot of its own, where slots are not shared.
     own_slots: Vec<Slot>,
-    /// Where its transactions publish, where that is seen by nobody.
+    /// Where its transactions publish if no reader sees it.
     unpublished: OpenTransaction,
     /// What it knows of, where it does not know what readers were promised.
     no_promise: Promise,

@@ -6,7 +6,7 @@
 -- This file: the CHECK that spares ATTACH PARTITION the reading of all rows.
 
 -- The bound of the CHECK; NULL from a time on, with which the CHECK refuses nothing any more. So
--- no row is refused if the swap is late, interrupted or forgotten, and nobody has to be there.
+-- no row is refused if the swap is late, interrupted or forgotten, without anything to be done.
 --
 -- PostgreSQL evaluates an IMMUTABLE function of constants once for each statement, when it
 -- prepares the CHECK. The swap relies on that, too: the bound is a constant for ATTACH. It is not

@@ -42,7 +42,7 @@ $motor$;
 CREATE FUNCTION snowflake_migrate_internal.script_motor_locks()
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $motor$
--- Locks tables, all within a tenth of a second, or fails (55P03). Whoever comes later waits behind the request. The short
+-- Locks tables, all within a tenth of a second, or fails (55P03). Sessions that come later wait behind the request. The short
 -- lock_timeout remains to the end of the transaction.
 CREATE OR REPLACE PROCEDURE :"schema".widening_lock_once(relations text[], lock_mode text)
 LANGUAGE plpgsql SET search_path = pg_catalog, :"schema", pg_temp AS $procedure$

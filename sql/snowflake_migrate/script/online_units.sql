@@ -54,7 +54,7 @@ AS $function$
                                     '' ORDER BY c.place)
                   FROM unnest(step.commands) WITH ORDINALITY AS c (kind, relation, sql, columns, relations, role, place)
                   WHERE c.kind = 'lock'),
-                 -- Nobody waits behind a request of these locks.
+                 -- No session waits behind a request of these locks.
                  E'SET LOCAL lock_timeout = 0;\n'),
         (SELECT string_agg(CASE WHEN s.is_own_path IS DISTINCT FROM s.former
                                 THEN CASE WHEN s.is_own_path THEN E'SET LOCAL search_path = pg_catalog, pg_temp;\n'
@@ -164,7 +164,7 @@ AS $function$
       UNION ALL
         SELECT s.number, 0, snowflake_migrate_internal.step(text 'wait', (keys[1]).target, text 'ACCESS SHARE',
             text 'waits for transactions that are older than the copy',
-            text 'by an index of its own. Nobody waits for it. If it takes long, look for old transactions: pg_stat_activity', NULL)
+            text 'by an index of its own. No session waits for it. If it takes long, look for old transactions: pg_stat_activity', NULL)
         FROM unnest(steps) AS s WHERE s.kind = 'swap'
     ), numbered AS MATERIALIZED (
         SELECT row_number() OVER (ORDER BY s.step, s.place)::integer AS number, s.given,
