@@ -24,15 +24,40 @@ BEGIN
     INSERT INTO figures VALUES (label, 1000 * extract(epoch FROM clock_timestamp() - at), pg_current_wal_insert_lsn() - lsn);
 END
 $$;
+-- Another session, which waits while a call has its locks.
+CREATE TABLE stopped (at timestamptz);
+CREATE PROCEDURE wait_beside(label text, statement text) LANGUAGE plpgsql AS $$
+DECLARE
+    at timestamptz;
+    longest interval = '0';
+BEGIN
+    WHILE NOT EXISTS (SELECT FROM stopped) LOOP
+        at := clock_timestamp();
+        EXECUTE statement;
+        longest := greatest(longest, clock_timestamp() - at);
+        COMMIT;
+        PERFORM pg_sleep(0.002);
+    END LOOP;
+    DELETE FROM stopped;
+    INSERT INTO figures VALUES (label, 1000 * extract(epoch FROM longest));
+END
+$$;
+\setenv PGDATABASE :DBNAME
+\setenv PGHOST :HOST
+\setenv PGPORT :PORT
+\setenv PGUSER :USER
 CALL measure('DELETE of a day', $$DELETE FROM one_table WHERE id < snowflake_min_id('2026-03-02 00:00+00')$$);
 -- VACUUM and CALL are no statements of a procedure.
 CREATE TEMP TABLE started AS SELECT clock_timestamp() AS at, pg_current_wal_insert_lsn() AS lsn;
 VACUUM one_table;
 INSERT INTO figures SELECT 'VACUUM after it', 1000 * extract(epoch FROM clock_timestamp() - at), pg_current_wal_insert_lsn() - lsn FROM started;
 SELECT snowflake_partitions.configure('days', '1 day', 'UTC', '0 days', '0 days');
+\! psql -X -q -c "CALL wait_beside('  the longest wait of a query beside it', 'SELECT FROM days LIMIT 0')" </dev/null & sleep 1
 UPDATE started SET at = clock_timestamp(), lsn = pg_current_wal_insert_lsn();
 CALL snowflake_partitions_internal.maintain('days', '2026-03-02 00:00+00', 1, 0);
 INSERT INTO figures SELECT 'a call that drops a day', 1000 * extract(epoch FROM clock_timestamp() - at), pg_current_wal_insert_lsn() - lsn FROM started;
+INSERT INTO stopped VALUES (now());
+\! sleep 1
 DROP TABLE one_table, days;
 -- Referencing rows of later days, without an index and with one. A call looks for them twice:
 -- before its locks, and PostgreSQL under them.
@@ -46,10 +71,13 @@ FROM generate_series(0, :referencing - 1) AS n;
 ALTER TABLE children ADD FOREIGN KEY (parent) REFERENCES parents;
 VACUUM (ANALYZE) children, parents;
 SELECT snowflake_partitions.configure('parents', '1 day', 'UTC', '0 days', '0 days');
+\! psql -X -q -c "CALL wait_beside('  the longest wait of an INSERT into the referencing table', 'INSERT INTO children SELECT parent FROM children LIMIT 1')" </dev/null & sleep 1
 UPDATE started SET at = clock_timestamp(), lsn = pg_current_wal_insert_lsn();
 CALL snowflake_partitions_internal.maintain('parents', '2026-03-02 00:00+00', 1, 0);
 INSERT INTO figures SELECT 'a call that drops a day, referencing rows without an index', 1000 * extract(epoch FROM clock_timestamp() - at),
        pg_current_wal_insert_lsn() - lsn FROM started;
+INSERT INTO stopped VALUES (now());
+\! sleep 1
 CREATE INDEX ON children (parent);
 CALL measure('DETACH of a day by hand, referencing rows with an index', $sql$DO $do$
 BEGIN
@@ -59,10 +87,13 @@ EXCEPTION WHEN raise_exception THEN
     NULL;
 END
 $do$$sql$);
+\! psql -X -q -c "CALL wait_beside('  the longest wait of an INSERT into the referencing table', 'INSERT INTO children SELECT parent FROM children LIMIT 1')" </dev/null & sleep 1
 UPDATE started SET at = clock_timestamp(), lsn = pg_current_wal_insert_lsn();
 CALL snowflake_partitions_internal.maintain('parents', '2026-03-03 00:00+00', 1, 0);
 INSERT INTO figures SELECT 'a call that drops a day, referencing rows with an index', 1000 * extract(epoch FROM clock_timestamp() - at),
        pg_current_wal_insert_lsn() - lsn FROM started;
+INSERT INTO stopped VALUES (now());
+\! sleep 1
 DROP TABLE children, parents;
 CREATE TABLE idle (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
 SELECT snowflake_partitions.configure('idle', '1 day', 'UTC', '999 days', '1000 days');

@@ -70,6 +70,8 @@ pub enum Target {
 pub enum Until {
     /// So often, in a session of this program.
     Executions(Count),
+    /// So often, in a new session, from its first statement on.
+    NewSession(Count),
     /// For so many seconds, by `pgbench`.
     Seconds(u64),
     /// Until all clients of `pgbench` together have inserted so many rows.
@@ -283,7 +285,9 @@ impl Comparison {
         let contender: &Contender = contender;
         let cluster: &Cluster = cluster;
         case.create_table(contender, client)?;
-        settle(client)?;
+        if contender.server != Server::WithoutExtension {
+            settle(client)?;
+        }
         let script = case.script_of(run, contender, cluster)?;
         let items = run.count(case.items);
         let processor = self.metrics.contains(&Metric::Processor);
@@ -299,6 +303,9 @@ impl Comparison {
             Until::Executions(count) => {
                 client.batch_execute(&format!("SET synchronous_commit = {}", case.commit))?;
                 drive::in_session(client, &script, run.count(count))?
+            }
+            Until::NewSession(count) => {
+                drive::in_session(&mut cluster.connect()?, &script, run.count(count))?
             }
             Until::Seconds(seconds) => {
                 let length = Length::Seconds(seconds);
@@ -362,6 +369,10 @@ impl Comparison {
             Until::Executions(count) => match run.count(count) {
                 1 => "in one session".to_owned(),
                 times => format!("{times} times in one session"),
+            },
+            Until::NewSession(count) => match run.count(count) {
+                1 => "as the first statement of a new session".to_owned(),
+                times => format!("{times} times in a new session"),
             },
             Until::Seconds(seconds) => format!("by `pgbench` for {seconds} s"),
             Until::Rows(rows) => {

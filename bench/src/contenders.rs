@@ -107,6 +107,26 @@ pub const LONG_LEASE: Contender = Contender {
     ..SNOWFLAKE
 };
 
+/// Each session loads the library with its first call.
+pub const NOT_PRELOADED: Contender = Contender {
+    name: "the same, not preloaded",
+    requires: "current_setting('server_version_num')::int >= 170000",
+    server: Server::WithoutPreload,
+    colour: RGBColor(0x56, 0xB4, 0xE9),
+    ..SNOWFLAKE
+};
+
+pub const PRELOADED: Contender = Contender {
+    name: "preloaded",
+    ..SNOWFLAKE
+};
+
+pub const WITHOUT_EXTENSION: Contender = Contender {
+    name: "without the extension",
+    server: Server::WithoutExtension,
+    ..CONSTANT
+};
+
 pub const NOW: Contender = Contender {
     name: "now",
     ..SNOWFLAKE

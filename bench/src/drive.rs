@@ -11,7 +11,7 @@ use snowflake_tests::{Cluster, wait};
 #[derive(Debug, Default, PartialEq)]
 pub struct Outcome {
     pub executions: u64,
-    /// From the first to the last, without connecting.
+    /// From preparing it to the last, without connecting.
     pub seconds: f64,
     /// The answer of `SELECT count(…)`, or the rows of an INSERT or a COPY; only of a session.
     pub counted: Option<i64>,
@@ -33,15 +33,15 @@ impl Outcome {
     }
 }
 
-/// Executes a prepared statement so many times.
+/// Prepares a statement and executes it so many times.
 pub fn in_session(client: &mut Client, script: &str, executions: u64) -> Result<Outcome> {
+    let begun = Instant::now();
     let statement = client.prepare(script)?;
     let mut outcome = Outcome {
         executions,
         ..Outcome::default()
     };
     let counts = script.starts_with("SELECT count(");
-    let begun = Instant::now();
     for _ in 0..executions {
         outcome.counted = if counts {
             Some(client.query_one(&statement, &[])?.get(0))

@@ -6,7 +6,7 @@
 //! - [`contenders`]: the ways to generate an ID
 //! - [`sections`]: the comparisons, as data; the scripts are in `bench/sql`
 //! - [`comparison`]: measures a comparison; [`drive`]: executes its statements
-//! - [`servers`], [`new_rows`], [`algorithm`]: sections that need code of their own
+//! - [`servers`], [`new_rows`], [`migrations`], [`algorithm`]: sections that need code of their own
 //! - [`measure`]: rounds, medians, ranges, ratios; [`run`]: the servers of a run
 //! - [`report`]: the document; [`format`](mod@format): its figures; [`plot`]: its plots
 
@@ -17,6 +17,7 @@ mod drive;
 mod format;
 mod machine;
 mod measure;
+mod migrations;
 mod new_rows;
 mod plot;
 mod report;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use postgres::Client;
-use snowflake_tests::{Cluster, Installation};
+use snowflake_tests::{Cluster, ClusterBuilder, Installation};
 
 use crate::machine;
 
@@ -70,6 +70,10 @@ pub enum Server {
     Common,
     /// Another with this setting.
     With(&'static str, &'static str),
+    /// Another that does not preload the library.
+    WithoutPreload,
+    /// Another without the library and the extension.
+    WithoutExtension,
     /// Another with the build in the tree of `SNOWFLAKE_BEFORE_PG_CONFIG`.
     Before,
 }
@@ -87,7 +91,7 @@ impl Run {
     /// Starts the common server.
     pub fn start(quick: bool, rounds: Option<usize>) -> Result<Self> {
         Ok(Self {
-            common: Rc::new(start(None, &[])?),
+            common: Rc::new(start(Cluster::builder(), &[])?),
             quick,
             rounds,
             begun: Instant::now(),
@@ -103,11 +107,23 @@ impl Run {
     pub fn server(&self, server: Server) -> Result<Rc<Cluster>> {
         match server {
             Server::Common => Ok(Rc::clone(&self.common)),
-            Server::With(name, value) => Ok(Rc::new(start(None, &[(name, value)])?)),
+            Server::With(name, value) => Ok(Rc::new(start(Cluster::builder(), &[(name, value)])?)),
+            Server::WithoutPreload | Server::WithoutExtension => {
+                let cluster = start(Cluster::builder().without_preload(), &[])?;
+                if server == Server::WithoutExtension {
+                    cluster
+                        .connect()?
+                        .batch_execute("DROP EXTENSION snowflake")?;
+                }
+                Ok(Rc::new(cluster))
+            }
             Server::Before => {
                 let pg_config = std::env::var_os(BEFORE).with_context(|| format!("no {BEFORE}"))?;
                 let earlier = Installation::from_pg_config(Path::new(&pg_config))?;
-                Ok(Rc::new(start(Some(earlier), &[])?))
+                Ok(Rc::new(start(
+                    Cluster::builder().installation(earlier),
+                    &[],
+                )?))
             }
         }
     }
@@ -148,15 +164,12 @@ pub fn settle(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-fn start(installation: Option<Installation>, settings: &[(&str, &str)]) -> Result<Cluster> {
+fn start(builder: ClusterBuilder, settings: &[(&str, &str)]) -> Result<Cluster> {
     // A quarter of the memory, as is usual, but no more than what is read here.
     let buffers = (machine::memory_kib() / 4 / 1_024).clamp(128, 2_048);
-    let mut builder = Cluster::builder()
+    let mut builder = builder
         .conf("shared_buffers", format!("{buffers}MB"))
         .time_limit(TIME_LIMIT);
-    if let Some(installation) = installation {
-        builder = builder.installation(installation);
-    }
     for (name, value) in SETTINGS.iter().chain(settings) {
         builder = builder.conf(name, value);
     }

@@ -4,9 +4,11 @@ use anyhow::Result;
 
 use crate::comparison::{Case, Comparison, Metric, Target, Until};
 use crate::contenders::{
-    BEFORE, CACHED_SEQUENCE, CONSTANT, Contender, LONG_LEASE, NOW, OWN_SLOTS, PLPGSQL, RANDOM_UUID,
-    SEQUENCE, SNOWFLAKE, UUID_V7, read, read_from,
+    BEFORE, CACHED_SEQUENCE, CONSTANT, Contender, LONG_LEASE, NOT_PRELOADED, NOW, OWN_SLOTS,
+    PLPGSQL, PRELOADED, RANDOM_UUID, SEQUENCE, SNOWFLAKE, UUID_V7, WITHOUT_EXTENSION, read,
+    read_from,
 };
+use crate::migrations;
 use crate::new_rows;
 use crate::report::Block;
 use crate::run::{Count, Run};
@@ -89,6 +91,14 @@ pub static SECTIONS: &[Section] = &[
         ..PLAIN
     },
     Section {
+        name: "first",
+        title: "Without preload",
+        about: "On PostgreSQL 17 and newer a session can load the library with its first call. A session that never calls it plans \
+                as on a server without the extension.",
+        comparisons: &[FIRST_COPY, PLANNING],
+        ..PLAIN
+    },
+    Section {
         name: "index",
         title: "The index after many writers",
         about: "`pgstatindex` of the contrib extension `pgstattuple` examines the primary key's index. Fragmentation is the share \
@@ -115,6 +125,15 @@ pub static SECTIONS: &[Section] = &[
         title: "Reading new rows",
         own: Some(new_rows::blocks),
         comparisons: &[RESOLVED, BUILDS],
+        is_alone: true,
+        ..PLAIN
+    },
+    Section {
+        name: "migrations",
+        title: "What a migration needs",
+        about: "What the plan of a table's key says, and what its migration to `bigint` takes: each row is one run, in a database of its \
+                own. The time is without connecting, WAL is the server's, and the disk's is the most that the database grew.",
+        own: Some(migrations::blocks),
         is_alone: true,
         ..PLAIN
     },
@@ -286,6 +305,36 @@ const COPY: Comparison = Comparison {
     ],
     metrics: &[Metric::Millis, Metric::Wal],
     rounds: Count(9, 2),
+    ..COMPARISON
+};
+
+/// Connecting is not measured; loading the library and making its memory are.
+const FIRST_COPY: Comparison = Comparison {
+    name: "first-copy",
+    title: "COPY as the first statement of a session",
+    contenders: &[SNOWFLAKE, SEQUENCE, NOT_PRELOADED],
+    cases: &[Case {
+        until: Until::NewSession(Count(1, 1)),
+        ..COPY_KEYED
+    }],
+    metrics: &[Metric::Millis],
+    peer_rounds: 9,
+    ..COPY
+};
+
+const PLANNING: Comparison = Comparison {
+    name: "planning",
+    title: "Planning a query that has nothing to do with IDs",
+    contenders: &[PRELOADED, WITHOUT_EXTENSION, NOT_PRELOADED],
+    cases: &[Case {
+        script: include_str!("../sql/plan.sql"),
+        until: Until::NewSession(Count(10_000, 2_000)),
+        table: Target::None,
+        ..COPY_KEYED
+    }],
+    metrics: &[Metric::Micros],
+    rounds: Count(15, 3),
+    peer_rounds: 15,
     ..COMPARISON
 };
 

@@ -1,0 +1,1 @@
+EXPLAIN SELECT c.relname, count(*) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid LEFT JOIN pg_index i ON i.indrelid = c.oid WHERE c.oid > 1000 AND a.attnum BETWEEN 1 AND 9 GROUP BY c.relname ORDER BY c.relname LIMIT 10
