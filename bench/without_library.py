@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """What sql/without_library.sql promises, tried on a running server:
 
-    bench/without_library.py PSQL PGBENCH DATABASE [faults concurrent equal cost indexes]
+    bench/without_library.py PSQL PGBENCH DATABASE [faults concurrent equal cost indexes takeover]
 
 PSQL and PGBENCH are paths; PGHOST and PGUSER lead to the server. DATABASE is created, and
-dropped at the end. `equal` and the extension's row of `cost` need the extension.
+dropped at the end. `equal`, `takeover` and the extension's row of `cost` need the extension.
 """
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 FILE = pathlib.Path(__file__).parent.parent / "sql/without_library.sql"
 PSQL, PGBENCH, DATABASE = sys.argv[1:4]
-PARTS = sys.argv[4:] or ["faults", "concurrent", "equal", "cost", "indexes"]
+PARTS = sys.argv[4:] or ["faults", "concurrent", "equal", "cost", "indexes", "takeover"]
 failed = []
 
 
@@ -119,12 +120,17 @@ def fresh(extension=False):
         psql("CREATE EXTENSION IF NOT EXISTS snowflake")
 
 
-def pgbench(script, clients, seconds):
+def pgbench(script, clients, seconds, beside=lambda: None):
+    """Calls `beside` while the clients run. A statement that fails ends the program."""
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script)
         file.flush()
-        subprocess.run([PGBENCH, "-n", "-M", "prepared", "-f", file.name, "-c", str(clients), "-j", "2", "-T", str(seconds), DATABASE],
-                       check=True, capture_output=True)
+        load = subprocess.Popen([PGBENCH, "-n", "-M", "prepared", "-f", file.name, "-c", str(clients), "-j", "2", "-T", str(seconds), DATABASE],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        beside()
+        output = load.communicate()[0]
+        if load.returncode != 0:
+            raise SystemExit(output)
 
 
 def concurrent():
@@ -196,6 +202,34 @@ def indexes():
                       "snowflake_sql.snowflake_between(id, '2026-01-01 00:00+00', '2026-01-02 00:00+00', 'default')"]:
         plan = psql(f"EXPLAIN (COSTS off) SELECT * FROM t WHERE {condition}")
         report(condition, "Index Cond" in plan and "Filter" not in plan, True)
+
+
+def takeover():
+    """The page's statements as printed, on a table with rows, references and a view."""
+    print("# to the extension and back, beside 4 sessions that insert")
+    fresh()
+    psql("CREATE TABLE parents (id bigint PRIMARY KEY DEFAULT snowflake_sql.snowflake_nextval(), n int);"
+         "CREATE TABLE children (id bigint PRIMARY KEY DEFAULT snowflake_sql.snowflake_nextval(), parent bigint NOT NULL REFERENCES parents);"
+         "CREATE VIEW latest AS SELECT id, snowflake_sql.snowflake_timestamp(id) AS at FROM parents ORDER BY id DESC LIMIT 10;"
+         "INSERT INTO parents (n) SELECT 0 FROM generate_series(1, 100000)")
+    page = (FILE.parent.parent / "docs/without-library.md").read_text()
+    to_extension, back = (page.split(f"\n## {heading}\n")[1].split("```sql\n")[1].split("```")[0] for heading in ("To the extension", "And back"))
+    ends = []
+
+    def move():
+        for statements in (to_extension, back):
+            time.sleep(3)
+            psql(statements)
+            ends.append(int(psql("SELECT greatest((SELECT max(id) FROM parents), (SELECT max(id) FROM children))")))
+
+    pgbench("WITH p AS (INSERT INTO parents (n) VALUES (1) RETURNING id) INSERT INTO children (parent) SELECT id FROM p;", 4, 12, move)
+    everything = "(SELECT id FROM parents UNION ALL SELECT id FROM children) AS i"
+    for name, condition in (("before it", f"id <= {ends[0]}"), ("of the extension", f"id > {ends[0]} AND id <= {ends[1]}"), ("after the way back", f"id > {ends[1]}")):
+        print("     ", psql(f"SELECT count(*) FROM {everything} WHERE {condition}"), f"IDs {name}")
+    count, repeats = psql(f"SELECT count(*), count(*) - count(DISTINCT id) FROM {everything}").split("|")
+    report(f"repeats of {count} IDs", repeats, "0")
+    report("defaults of the schema again", psql("SELECT count(*) FROM pg_attrdef WHERE pg_get_expr(adbin, adrelid) = 'snowflake_sql.snowflake_nextval()'"), "2")
+    report("findings", psql("SELECT count(*) FROM snowflake_sql.snowflake_audit_installation()"), "0")
 
 
 for part in PARTS:
