@@ -61,6 +61,7 @@ pub extern "C-unwind" fn _PG_init() {
     } else {
         // First: it may raise an error, and then nothing was set up.
         shared::init_in_session();
+        generator::open_transaction::clear_at_exit();
         #[cfg(feature = "dsm_registry")]
         settings::init_in_session();
     }

@@ -30,6 +30,17 @@ pub fn init() {
     pg::callbacks::on_transaction_end(at_end);
 }
 
+/// For a session that has loaded the library. A parallel worker of it may have made the memory, and its
+/// transaction may have failed since, before the session knew of it: what was published is then cleared
+/// at the end of its next transaction, or now.
+pub fn clear_at_exit() {
+    pg::callbacks::before_exit(|| {
+        if shared::get().is_some() {
+            MEMORY.transaction_ended(own());
+        }
+    });
+}
+
 /// The word of the backend whose transaction this process takes part in.
 #[inline]
 pub fn of_leader() -> Option<&'static OpenTransaction> {
@@ -73,7 +84,7 @@ fn at_end(event: pg_sys::XactEvent::Type) {
             MEMORY.transaction_ended(None);
         }
         // A parallel worker may have made the memory, and published here. An error is possible
-        // only now. (If the transaction fails, what was published is cleared after the next one.)
+        // only now. (If the transaction fails: [`clear_at_exit`].)
         XACT_EVENT_PRE_COMMIT => drop(shared::get()),
         XACT_EVENT_PRE_PREPARE => {
             if let Some((shared, own)) = shared::get().zip(own()) {

@@ -18,7 +18,7 @@ use snowflake_tests::query::{number, text, value};
 use snowflake_tests::server_error::{ServerError, expect_error};
 use snowflake_tests::{Cluster, ClusterBuilder, Server, Stop, tier};
 
-use crate::support::refused;
+use crate::support::{refused, wait_until};
 
 const NEXT: &str = "SELECT snowflake_nextval()";
 
@@ -317,6 +317,16 @@ fn the_first_call_works_anywhere() -> Result<()> {
         assert_eq!(value(&mut cluster.connect()?, resolved)?, "t", "{what}");
         Tally::of(all).assert_unique();
     }
+    // In a parallel worker, for a transaction that fails, of a session that ends: nothing holds back readers.
+    let cluster = server()?;
+    let mut leader = cluster.connect()?;
+    leader.batch_execute(parallel)?;
+    leader.batch_execute("CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) AS n; ANALYZE big")?;
+    leader.batch_execute("BEGIN; CREATE TABLE made AS SELECT snowflake_nextval() AS id FROM big; ROLLBACK")?;
+    drop(leader);
+    let mut reader = cluster.connect()?;
+    let id = ids::one(&mut reader)?;
+    wait_until(&mut reader, &format!("SELECT snowflake_resolved_id() > {id}"))?;
     // In a parallel worker: directly, and in a function, of which the leader does not know that it
     // is the library's.
     let cluster = server()?;
