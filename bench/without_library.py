@@ -21,7 +21,7 @@ failed = []
 
 def psql(text, database=DATABASE, *options, check=True):
     done = subprocess.run([PSQL, "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", database, *options, "-f", "-"],
-                          input=text, text=True, capture_output=True)
+                          input=text, text=True, capture_output=True, cwd=FILE.parent.parent)
     if check and done.returncode != 0:
         raise SystemExit(done.stderr)
     return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()

@@ -3,7 +3,7 @@
 //!
 //! A call is stopped wherever it is, by SIGSTOP, in each of many rounds. Then others draw numbers until
 //! the next one is congruent to its own, and make an ID of that in the millisecond in which it continues:
-//! the clock stands still. Without steps 8 and 9 of the generator (docs/without-library.md), the same
+//! the clock stands still. Without steps 8 and 9 of the generator (crates/snowflake-sim/src/without_library/mod.rs), the same
 //! rounds must find repeated IDs.
 //!
 //! No cheaper test sees it: only a signal stops a session of a real server between two steps of a

@@ -1,5 +1,5 @@
 //! Which conditions on the time of an ID the planner makes a range of: the grid of
-//! docs/reference.md. That ranges return the same rows is in `fuzz`; plans have golden files
+//! `time_ranges.txt`. That ranges return the same rows is in `fuzz`; plans have golden files
 //! (`ranges`, `time_ranges`).
 
 use anyhow::{Context, Result};
@@ -104,10 +104,10 @@ fn has_range(client: &mut Client, statement: &str, of_type: &str) -> Result<bool
         .any(|it| plan.contains(it)))
 }
 
-/// The grid of docs/reference.md: which conditions get a range. A golden file would have
+/// The grid of `time_ranges.txt`: which conditions get a range. A golden file would have
 /// thousands of plans.
 #[test]
-fn the_reference_has_the_grid_of_conditions() -> Result<()> {
+fn the_grid_of_conditions_has_its_ranges() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     cluster.connect()?.batch_execute(GRID_TABLES)?;
     let mut client = cluster.connect()?;
@@ -188,5 +188,5 @@ fn the_reference_has_the_grid_of_conditions() -> Result<()> {
         .collect::<Vec<_>>()
         .join("\n");
     println!("{grid}");
-    document::require("docs/reference.md", &grid)
+    document::require("pgrx-tests/tests/servers/reading/time_ranges.txt", &grid)
 }

@@ -1,0 +1,19 @@
+-- From the extension back to the schema snowflake_sql, as a superuser: docs/without-library.md.
+\set ON_ERROR_STOP on
+BEGIN;
+SET LOCAL search_path = pg_catalog, pg_temp;
+CREATE TEMP TABLE moved_back ON COMMIT DROP AS
+SELECT d.adrelid::regclass AS target, a.attname
+FROM pg_depend AS p
+JOIN pg_attrdef AS d ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
+JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN ('public.snowflake_nextval()'::regprocedure, 'public.snowflake_id()'::regprocedure);
+SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', target) FROM moved_back GROUP BY target ORDER BY target \gexec
+SELECT pg_sleep(greatest(0, extract(epoch FROM public.snowflake_timestamp(last_value) - clock_timestamp())) + 0.01)
+FROM snowflake_internal.mark;
+SELECT setval('snowflake_sql.mark', greatest(last_value,
+              (extract(epoch FROM clock_timestamp() - timestamptz '2025-01-01 00:00+00') * 1000)::bigint / 128 + 40))
+FROM snowflake_sql.mark;
+GRANT USAGE ON SEQUENCE snowflake_sql.ids, snowflake_sql.mark TO PUBLIC;
+SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT snowflake_sql.snowflake_nextval()', target, attname) FROM moved_back \gexec
+COMMIT;

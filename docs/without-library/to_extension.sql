@@ -1,0 +1,32 @@
+-- From the schema snowflake_sql to the extension, as a superuser: docs/without-library.md. It ends with what is left.
+\set ON_ERROR_STOP on
+BEGIN;
+-- What other roles have created in other schemas is not found.
+SET LOCAL search_path = pg_catalog, pg_temp;
+-- Which columns, by their dependency on the generator.
+CREATE TEMP TABLE moved ON COMMIT DROP AS
+SELECT d.adrelid::regclass AS target, a.attname
+FROM pg_depend AS p
+JOIN pg_attrdef AS d ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
+JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid = 'snowflake_sql.snowflake_nextval()'::regprocedure;
+SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', target) FROM moved GROUP BY target ORDER BY target \gexec
+-- No session generates from here on.
+REVOKE USAGE ON SEQUENCE snowflake_sql.ids, snowflake_sql.mark FROM PUBLIC;
+SELECT public.snowflake_start_after(((last_value + 8) << 29) - 1) FROM snowflake_sql.mark;
+SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT public.snowflake_nextval()', target, attname) FROM moved \gexec
+-- Views, with the extension's functions.
+SELECT format('CREATE OR REPLACE VIEW %s AS %s', v.oid::regclass,
+              replace(pg_get_viewdef(v.oid), 'snowflake_sql.snowflake_', 'public.snowflake_'))
+FROM pg_class AS v JOIN pg_rewrite AS r ON r.ev_class = v.oid
+WHERE v.relkind = 'v' AND EXISTS (
+    SELECT FROM pg_depend AS p JOIN pg_proc AS f ON p.refclassid = 'pg_proc'::regclass AND p.refobjid = f.oid
+    WHERE p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid AND f.pronamespace = 'snowflake_sql'::regnamespace) \gexec
+-- What is left, to be changed by hand: indexes, policies, generated columns, functions.
+SELECT pg_describe_object(p.classid, p.objid, p.objsubid) AS what
+FROM pg_depend AS p JOIN pg_proc AS f ON p.refclassid = 'pg_proc'::regclass AND p.refobjid = f.oid
+WHERE f.pronamespace = 'snowflake_sql'::regnamespace AND p.deptype = 'n'
+UNION ALL
+SELECT 'function ' || f.oid::regprocedure FROM pg_proc AS f
+WHERE f.prosrc LIKE '%snowflake_sql.%' AND f.pronamespace <> 'snowflake_sql'::regnamespace;
+COMMIT;
