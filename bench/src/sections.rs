@@ -328,13 +328,13 @@ const PLANNING: Comparison = Comparison {
     contenders: &[PRELOADED, WITHOUT_EXTENSION, NOT_PRELOADED],
     cases: &[Case {
         script: include_str!("../sql/plan.sql"),
-        until: Until::NewSession(Count(10_000, 2_000)),
+        until: Until::NewSession(Count(1_000, 500)),
         table: Target::None,
         ..COPY_KEYED
     }],
     metrics: &[Metric::Micros],
-    rounds: Count(15, 3),
-    peer_rounds: 15,
+    rounds: Count(51, 5),
+    peer_rounds: 51,
     ..COMPARISON
 };
 

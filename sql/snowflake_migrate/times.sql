@@ -2,13 +2,14 @@
 -- that were measured, and the speed of this server as far as a backfill has shown it.
 
 -- Microseconds, measured on an idle 2-core machine. An update, and a row in a rewrite, cost by
--- themselves, by their bytes, and by each entry of an index. read_kilobyte is that of a disk of 200 MB/s.
+-- themselves, by their bytes, and by each entry of an index. read_kilobyte is that of a disk of 200 MB/s, logged_kilobyte that of WAL with its flush.
 CREATE FUNCTION snowflake_migrate_internal.rates(
     OUT copied_row numeric, OUT copied_entry numeric, OUT copied_kilobyte numeric,
     OUT rewritten_row numeric, OUT built_entry numeric, OUT rewritten_kilobyte numeric,
-    OUT scanned_row numeric, OUT cached_kilobyte numeric, OUT read_kilobyte numeric, OUT checked_reference numeric
+    OUT scanned_row numeric, OUT cached_kilobyte numeric, OUT read_kilobyte numeric, OUT checked_reference numeric,
+    OUT logged_kilobyte numeric
 ) LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (4.0, 2.4, 1.4, 0.2, 0.33, 2.7, 0.12, 0.3, 5.0, 0.4);
+RETURN (4.0, 2.4, 1.4, 0.2, 0.33, 2.7, 0.12, 0.3, 5.0, 0.4, 8.0);
 
 -- How many times as long as of numbers the entries of an index take: texts that are compared
 -- by the rules of a language cost more, when the index is updated and when it is built. Those of an
@@ -90,7 +91,8 @@ RETURNS snowflake_migrate_internal.work LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT (s.rows, snowflake_migrate_internal.main_bytes(index)::numeric,
-            2 * s.seconds + e.built * r.built_entry / 1e6)::snowflake_migrate_internal.work
+            2 * s.seconds
+            + (e.built * r.built_entry + snowflake_migrate_internal.main_bytes(index) / 1024.0 * r.logged_kilobyte) / 1e6)::snowflake_migrate_internal.work
     FROM snowflake_migrate_internal.scan_work(relation) AS s
     CROSS JOIN snowflake_migrate_internal.rates() AS r
     CROSS JOIN LATERAL snowflake_migrate_internal.index_entries(index, s.rows) AS e
@@ -98,11 +100,22 @@ AS $function$
 $function$;
 
 -- What copying a table's rows takes.
+-- The WAL of rows that are copied, which have so many bytes of their table: a record of a row's lock, one of the new row, and
+-- an entry in each index unless the row's page has room (HOT). In addition, each page is logged in full once after a checkpoint.
+CREATE FUNCTION snowflake_migrate_internal.copy_wal(relation regclass, rows numeric, bytes numeric)
+RETURNS numeric LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT rows * (140 + 72 * (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = relation))
+           + bytes * (2 + coalesce(pg_indexes_size(relation)::numeric / nullif(pg_relation_size(relation), 0), 0))
+$function$;
+
 CREATE FUNCTION snowflake_migrate_internal.copy_seconds(relation regclass, rows numeric, bytes numeric)
 RETURNS numeric LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT (rows * r.copied_row + e.updated * r.copied_entry + bytes / 1024 * r.copied_kilobyte) / 1e6
+    SELECT (rows * r.copied_row + e.updated * r.copied_entry + bytes / 1024 * r.copied_kilobyte
+            + snowflake_migrate_internal.copy_wal(relation, rows, bytes) / 1024 * r.logged_kilobyte) / 1e6
     FROM snowflake_migrate_internal.rates() AS r
     CROSS JOIN snowflake_migrate_internal.table_entries(relation, rows) AS e
 $function$;
@@ -132,7 +145,8 @@ AS $function$
                          OR w.attrelid = k.confrelid AND w.attnum = ANY (k.confkey))
     )
     SELECT (sum(w.rows), sum(w.bytes),
-            sum(w.rows * r.rewritten_row + e.built * r.built_entry + w.heap / 1024 * r.rewritten_kilobyte) / 1e6
+            sum(w.rows * r.rewritten_row + e.built * r.built_entry + w.heap / 1024 * r.rewritten_kilobyte
+                + snowflake_migrate_internal.rewrite_wal(w.rows, w.bytes) / 1024 * r.logged_kilobyte) / 1e6
             + coalesce((SELECT sum(f.seconds)
                         FROM checked AS k
                         CROSS JOIN LATERAL snowflake_migrate_internal.reference_work(k.conrelid, k.confrelid) AS f

@@ -72,21 +72,17 @@ CREATE FUNCTION snowflake_migrate_internal.backfill_needs(
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    -- WAL of an updated row: a record of its lock, one of the new row, and an entry
-    -- in each index unless the row's page has room (HOT). In addition, each page
-    -- is logged in full once after a checkpoint.
     SELECT array_agg(t.relation::text ORDER BY t.relation::text), count(*), sum(t.rows), sum(t.bytes),
-           sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes),
-           -- Of the rows that are left.
-           sum(CASE WHEN NOT snowflake_migrate_internal.is_small(t.relation)
+           sum(snowflake_migrate_internal.copy_wal(t.relation, t.rows, t.heap)),
+           -- Of the rows that are left. What the procedure looks up takes a while for few rows, too.
+           0.3 + sum(CASE WHEN NOT snowflake_migrate_internal.is_small(t.relation)
                     THEN snowflake_migrate_internal.copy_seconds(t.relation, t.rows, t.heap) END * coalesce((
                SELECT 1 - least(p.blocks_done::numeric / nullif(p.blocks_total, 0), 1)
                FROM snowflake_migrate_internal.progress AS p
                WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name AND p.relation = t.relation
                  AND p.filenode = pg_relation_filenode(t.relation)), 1))
     FROM (SELECT DISTINCT s.relation, snowflake_migrate_internal.row_estimate(s.relation) AS rows,
-                 pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
-                 (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
+                 pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes
           FROM snowflake_migrate_internal.shadows(keys) AS s WHERE NOT s.is_filled) AS t
 $function$;
 
