@@ -20,13 +20,8 @@ CREATE FUNCTION snowflake_internal.boundary_checks(target regclass, column_name 
 RETURNS TABLE (relation oid, conname name, told bigint[]) LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT target::oid
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    )
     SELECT k.conrelid, k.conname, b.told
-    FROM tree AS t
+    FROM snowflake_internal.tree(ARRAY[target]) AS t (oid)
     JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attname = column_name
     JOIN pg_constraint AS k ON k.conrelid = t.oid AND k.contype = 'c' AND k.conkey = ARRAY[a.attnum]
     CROSS JOIN LATERAL snowflake_internal.boundary_in(k.conbin, a.attnum) AS b (told)
@@ -55,15 +50,12 @@ CREATE FUNCTION snowflake_internal.boundary_statements(target regclass, column_n
 RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT target::oid
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), leaf AS MATERIALIZED (
+    WITH leaf AS MATERIALIZED (
         SELECT c.oid, format('ALTER TABLE ONLY %I.%I ', n.nspname, c.relname) AS alteration,
                c.oid = ANY ((SELECT ARRAY(SELECT s.relation FROM snowflake_internal.citus_tables() AS s))::oid[]) AS is_alone,
                ARRAY(SELECT b.conname FROM snowflake_internal.boundary_checks(target, column_name) AS b WHERE b.relation = c.oid ORDER BY b.conname) AS checks
-        FROM tree AS t JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r' JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        FROM snowflake_internal.tree(ARRAY[target]) AS t (oid)
+        JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r' JOIN pg_namespace AS n ON n.oid = c.relnamespace
     ), action AS MATERIALIZED (
         SELECT l.oid, l.alteration, l.is_alone,
                (SELECT string_agg(format('DROP CONSTRAINT %I', k.name), ', ') FROM unnest(l.checks) AS k (name)) AS removal,

@@ -68,13 +68,7 @@ AS $function$
 DECLARE
     in_shards CONSTANT oid[] := ARRAY(SELECT t.relation FROM snowflake_internal.citus_tables() AS t);
 BEGIN
-    RETURN in_shards <> '{}' AND EXISTS (
-        WITH RECURSIVE tree (oid) AS (
-            SELECT target::oid
-          UNION
-            SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-        )
-        SELECT FROM tree AS t WHERE t.oid = ANY (in_shards));
+    RETURN in_shards <> '{}' AND EXISTS (SELECT FROM snowflake_internal.tree(ARRAY[target]) AS t (oid) WHERE t.oid = ANY (in_shards));
 END
 $function$;
 

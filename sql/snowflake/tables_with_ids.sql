@@ -1,3 +1,19 @@
+-- Tables with their partitions and child tables.
+CREATE FUNCTION snowflake_internal.tree(relations regclass[])
+RETURNS SETOF oid LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 4
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY
+        WITH RECURSIVE tree (oid) AS (
+            SELECT r.relation::oid FROM unnest(relations) AS r (relation)
+          UNION
+            SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
+        )
+        SELECT tree.oid FROM tree;
+END
+$function$;
+
 -- Whether a column's default is snowflake_nextval() or snowflake_id().
 CREATE FUNCTION snowflake_internal.has_ids(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
@@ -10,6 +26,26 @@ AS $function$
                            AND d.refclassid = 'pg_proc'::regclass
                            AND d.refobjid = ANY (snowflake_internal.generators())
         WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
+$function$;
+
+-- The columns of a table that take or took their values from a sequence.
+CREATE FUNCTION snowflake_internal.sequenced_columns(target regclass)
+RETURNS name[] LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN ARRAY(
+        SELECT a.attname
+        FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
+          AND (a.attidentity <> ''
+               OR EXISTS (SELECT FROM pg_attrdef AS f
+                          JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                                             AND d.refclassid = 'pg_class'::regclass
+                          JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+                          WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
+               OR snowflake_internal.set_boundary_of(target, a.attname) IS NOT NULL));
+END
 $function$;
 
 -- The default for column_name: the column that takes or took its values from a
@@ -36,17 +72,7 @@ BEGIN
         END IF;
         RETURN column_name;
     END IF;
-    candidates := ARRAY(
-        SELECT a.attname
-        FROM pg_attribute AS a
-        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
-          AND (a.attidentity <> ''
-               OR EXISTS (SELECT FROM pg_attrdef AS f
-                          JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-                                             AND d.refclassid = 'pg_class'::regclass
-                          JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
-                          WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
-               OR snowflake_internal.set_boundary_of(column_of.target, a.attname) IS NOT NULL));
+    candidates := snowflake_internal.sequenced_columns(target);
     IF cardinality(candidates) = 0 THEN
         candidates := ARRAY(SELECT a.attname FROM pg_attribute AS a
                             WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
@@ -140,19 +166,7 @@ BEGIN
         RETURN key_column;
     ELSIF cardinality(candidates) = 1 THEN
         RETURN snowflake_internal.column_of(target, candidates[1]);
-    ELSIF key_column IS NOT NULL
-          AND NOT EXISTS (
-              SELECT FROM pg_attribute AS a
-              WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
-                AND (a.attidentity <> ''
-                     OR EXISTS (SELECT FROM pg_attrdef AS f
-                                JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-                                                   AND d.refclassid = 'pg_class'::regclass
-                                JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
-                                WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
-                     OR a.attname <> key_column
-                        AND snowflake_internal.set_boundary_of(target, a.attname) IS NOT NULL))
-    THEN
+    ELSIF key_column IS NOT NULL AND snowflake_internal.sequenced_columns(target) <@ ARRAY[key_column] THEN
         RETURN snowflake_internal.column_of(target, key_column);
     END IF;
     RETURN snowflake_internal.column_of(target, NULL);

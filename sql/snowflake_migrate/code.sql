@@ -11,7 +11,6 @@ CREATE FUNCTION snowflake_migrate_internal.code(body text) RETURNS text
 CREATE FUNCTION snowflake_migrate_internal.calls(body text) RETURNS text
     STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_calls_wrapper';
 
--- Tokens for a regular expression.
 CREATE FUNCTION snowflake_migrate_internal.escaped_code(code text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN regexp_replace(code, E'([][\\\\.*+?(){}|^$])', E'\\\\\\1', 'g');
 
@@ -29,27 +28,23 @@ CREATE TYPE snowflake_migrate_internal.code_column AS (
     relation regclass, row_type oid, attname name, attnum smallint, is_narrow boolean, is_key boolean,
     column_code text, column_pattern text, table_code text, schema_code text
 );
-COMMENT ON TYPE snowflake_migrate_internal.code_column IS
-    'A column that is searched for in functions, with its names as they are in bodies';
 
 CREATE FUNCTION snowflake_migrate_internal.code_columns(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.code_column LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    SELECT r.relation, c.reltype, a.attname, a.attnum, r.is_narrow, (r.relation, a.attname) IN (SELECT * FROM unnest(keys)),
+    SELECT r.relation, c.reltype, r.attname, r.attribute, r.is_narrow, (r.relation, r.attname) IN (SELECT * FROM unnest(keys)),
            column_name.code, column_name.pattern, table_name.code, schema_name.code
     FROM snowflake_migrate_internal.linked_columns(keys) AS r
     JOIN pg_class AS c ON c.oid = r.relation
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-    CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.attname) AS column_name
+    CROSS JOIN LATERAL snowflake_migrate_internal.code_name(r.attname) AS column_name
     CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS table_name
     CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_name
 $function$;
 
 -- The triggers of these columns' tables, once for each of the columns.
 CREATE TYPE snowflake_migrate_internal.code_trigger AS (function oid, trigger oid, relation regclass, attname name);
-COMMENT ON TYPE snowflake_migrate_internal.code_trigger IS 'A trigger of a table or of one below it, and a column of the table';
 
 CREATE FUNCTION snowflake_migrate_internal.code_triggers(columns snowflake_migrate_internal.code_column[])
 RETURNS SETOF snowflake_migrate_internal.code_trigger LANGUAGE sql STABLE
@@ -67,7 +62,6 @@ $function$;
 -- triggers, and those of functions that return rows of the tables. code is NULL for a body
 -- that is too large.
 CREATE TYPE snowflake_migrate_internal.code_body AS (function oid, row_type oid, code text);
-COMMENT ON TYPE snowflake_migrate_internal.code_body IS 'The body of a function as tokens, and the type that it returns';
 
 CREATE FUNCTION snowflake_migrate_internal.code_bodies(
     columns snowflake_migrate_internal.code_column[], triggers snowflake_migrate_internal.code_trigger[], online boolean

@@ -31,7 +31,6 @@ BEGIN
 END
 $function$;
 
--- The keys in a message.
 CREATE FUNCTION snowflake_migrate_internal.key_names(keys snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -68,7 +67,6 @@ AS $function$
                   snowflake_migrate_internal.first_id_at(now()), snowflake_migrate_internal.retention_note(keys))
 $function$;
 
--- The function snowflake_nextval.
 CREATE FUNCTION snowflake_migrate_internal.nextval_function()
 RETURNS regprocedure LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -112,10 +110,7 @@ $function$;
 -- function that sets its own.
 CREATE FUNCTION snowflake_migrate_internal.path_argument()
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
-$function$;
+RETURN 'pg_catalog.current_setting(''search_path''::pg_catalog.text)';
 
 -- Whether this session is now, until the end of its transaction, the only one that
 -- migrates or reverts the key of a table. Does not wait.
@@ -211,8 +206,18 @@ $function$;
 
 -- Those of all keys together.
 CREATE FUNCTION snowflake_migrate_internal.linked_columns(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE ROWS 4
+RETURNS TABLE (relation regclass, attribute smallint, attname name, is_narrow boolean) LANGUAGE sql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT DISTINCT r.relation, r.attribute, r.is_narrow FROM snowflake_migrate_internal.columns_of_each(keys) AS r
+    SELECT DISTINCT r.relation, r.attribute, r.attname, r.is_narrow FROM snowflake_migrate_internal.columns_of_each(keys) AS r
+$function$;
+
+-- The same columns of these tables, their partitions and their child tables, with the table that declares them.
+CREATE FUNCTION snowflake_migrate_internal.linked_tree(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (relation regclass, attribute smallint, attname name, declared_by regclass, is_narrow boolean) LANGUAGE sql STABLE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT f.relation, f.attribute, r.attname, r.relation, r.is_narrow
+    FROM snowflake_migrate_internal.linked_columns(keys) AS r
+    CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, r.attname) AS f
 $function$;

@@ -140,35 +140,35 @@ BEGIN
 END
 $function$;
 
--- The statements that widen() executes.
-CREATE FUNCTION snowflake_migrate_internal.widen_script(columns snowflake_migrate_internal.key[])
-RETURNS TABLE (role oid, is_own_path boolean, statement text) LANGUAGE sql STABLE
+-- The statements that widen() executes. phase: what is dropped (1), changed (2), created again (3) and filled (4).
+CREATE FUNCTION snowflake_migrate_internal.widen_script(columns snowflake_migrate_internal.key[], portable boolean)
+RETURNS TABLE (phase integer, role oid, is_own_path boolean, statement text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH saved AS MATERIALIZED (
-        SELECT s.*
-        FROM snowflake_migrate_internal.dependent_statements(columns) WITH ORDINALITY AS s (phase, role, statement, identity, place)
-    ), tree AS MATERIALIZED (
+    WITH tree AS MATERIALIZED (
         SELECT ARRAY(SELECT DISTINCT f.relation FROM unnest(columns) AS given
                      CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(given.target, given.column_name) AS f
                      JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')) AS tables
-    ), command (step, place, role, is_own_path, statement) AS (
-        SELECT s.phase * 10, s.place, s.role, s.phase = 2, s.statement FROM saved AS s
+    ), command (phase, step, place, role, is_own_path, statement) AS (
+        SELECT CASE s.phase WHEN 1 THEN 1 ELSE s.phase + 1 END, 0, s.place, s.role, s.phase = 2, s.statement
+        FROM snowflake_migrate_internal.dependent_statements(columns, portable)
+            WITH ORDINALITY AS s (phase, role, statement, identity, place)
       UNION ALL
-        SELECT 11, w.place, c.relowner, false, w.statement
+        SELECT 2, 1, w.place, c.relowner, false, w.statement
         FROM snowflake_migrate_internal.widening_statements(columns) WITH ORDINALITY AS w (relation, statement, place)
         JOIN pg_class AS c ON c.oid = w.relation
       UNION ALL
-        SELECT 12, row_number() OVER (ORDER BY t.sql), c.relowner, false, t.sql
+        SELECT 2, 2, row_number() OVER (ORDER BY t.sql), c.relowner, false, t.sql
         FROM tree CROSS JOIN LATERAL snowflake_migrate_internal.statistics_targets(tree.tables) AS t
         JOIN pg_class AS c ON c.oid = t.relation
       UNION ALL
-        SELECT 13, t.place, NULL, false, t.statement
+        SELECT 2, 3, t.place, NULL, false, t.statement
         FROM tree
         CROSS JOIN LATERAL snowflake_migrate_internal.trigger_state_statements(
             snowflake_migrate_internal.trigger_states(tree.tables)) AS t
     )
-    SELECT c.role, c.is_own_path, snowflake_migrate_internal.terminated(c.statement) FROM command AS c ORDER BY c.step, c.place
+    SELECT c.phase, c.role, c.is_own_path, snowflake_migrate_internal.terminated(c.statement)
+    FROM command AS c ORDER BY c.phase, c.step, c.place
 $function$;
 
 -- The statements that copy all rows: in batches of one transaction each in the plan, in one
@@ -254,15 +254,14 @@ BEGIN
         WHEN 'record', 'switch' THEN
             RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.record_script(
                 ARRAY[(command.relation, command.columns[1])::snowflake_migrate_internal.key], command.kind = 'switch') AS s;
-        WHEN 'states' THEN
+        WHEN 'states', 'copy states' THEN
             RETURN QUERY SELECT NULL::oid, true, snowflake_migrate_internal.terminated(s.statement)
-                         FROM snowflake_migrate_internal.trigger_state_statements(command.sql::jsonb) AS s ORDER BY s.place;
-        WHEN 'copy states' THEN
-            RETURN QUERY SELECT NULL::oid, true, snowflake_migrate_internal.terminated(s.statement)
-                         FROM snowflake_migrate_internal.trigger_state_statements(
-                             snowflake_migrate_internal.copied_states(command.relation, command.columns[1], command.columns[2])) AS s
-                         ORDER BY s.place;
-        WHEN 'widen' THEN RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.widen_script(keys) AS s;
+                         FROM snowflake_migrate_internal.trigger_state_statements(CASE command.kind
+                             WHEN 'states' THEN command.sql::jsonb
+                             ELSE snowflake_migrate_internal.copied_states(command.relation, command.columns[1], command.columns[2])
+                         END) AS s ORDER BY s.place;
+        WHEN 'widen' THEN
+            RETURN QUERY SELECT s.role, s.is_own_path, s.statement FROM snowflake_migrate_internal.widen_script(keys, false) AS s;
         WHEN 'swap', 'swap, keep' THEN
             RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.record_script(keys, false) AS s WHERE NOT keep_sequence;
             RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.swap_script(keys, keep_sequence) AS s;

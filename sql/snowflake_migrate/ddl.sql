@@ -96,18 +96,15 @@ BEGIN
     FOR command IN SELECT s.* FROM snowflake_migrate_internal.script_statements(steps, keep_sequence) AS s LOOP
         IF step_number = 0 THEN
             each_step := in_steps OR NOT command.is_one OR command.has_several_roles;
-            RETURN NEXT snowflake_migrate_internal.comment_lines(
-                title);
+            RETURN NEXT snowflake_migrate_internal.comment_lines(title);
             RETURN NEXT CASE WHEN each_step THEN '-- For review, and for a copy of the database: psql -f'
                              ELSE '-- For review, and for a copy of the database, in one transaction: psql -1 -f' END;
             RETURN NEXT '-- The plan also checks each step, and tries its locks for a short time only: migrate by the plan.';
             RETURN NEXT E'\\set ON_ERROR_STOP on';
         END IF;
-        IF command.step <> step_number OR command.role <> present_role THEN
-            IF in_block THEN
-                RETURN NEXT 'COMMIT;';
-                in_block := false;
-            END IF;
+        IF in_block AND (command.step <> step_number OR command.role <> present_role) THEN
+            RETURN NEXT 'COMMIT;';
+            in_block := false;
         END IF;
         IF command.role <> present_role OR present_role IS NULL AND command.role IS NOT NULL THEN
             RETURN QUERY SELECT h.line
@@ -147,7 +144,6 @@ BEGIN
 END
 $function$;
 
--- The script of a migration of keys.
 CREATE FUNCTION snowflake_migrate_internal.ddl(keys snowflake_migrate_internal.key[], online boolean, path text, keep_sequence boolean)
 RETURNS SETOF text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off

@@ -258,7 +258,9 @@ BEGIN
                 USING DETAIL = format('Found by names and by the columns of their tables: %s. '
                                       'Writes of new IDs to them will fail (22003).', snowflake_migrate_internal.some_names(unlinked)),
                       HINT = format('Before the migration, widen those that hold the IDs: %s has the statements.',
-                                    snowflake_migrate_internal.unlinked_calls(holders));
+                                    snowflake_migrate_internal.some_names(ARRAY(
+                                        SELECT format('SELECT * FROM snowflake_migrate.unlinked(%L)', h.target)
+                                        FROM unnest(holders) AS h (target) ORDER BY h.target::text)));
         END IF;
         found_ones := ARRAY(
             SELECT f FROM unnest(found_ones) AS f

@@ -97,7 +97,6 @@ AS $function$
     WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation
 $function$;
 
--- Gives them to that one.
 CREATE FUNCTION snowflake_migrate_internal.copy_trigger_states(relation regclass, foreign_key name, copied_to name)
 RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
@@ -136,17 +135,12 @@ SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
     is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
-    relations regclass[];
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT f.relation FROM snowflake_migrate_internal.linked_tree(keys) AS f WHERE f.is_narrow);
     checked record;
     query text;
     is_by_owner boolean;
 BEGIN
-    relations := ARRAY(
-        SELECT DISTINCT f.relation
-        FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow);
     FOR checked IN
         -- Those that have a narrow column on either side.
         SELECT k.oid, k.conname, k.conrelid::regclass AS relation, k.confrelid::regclass AS referenced, k.convalidated,

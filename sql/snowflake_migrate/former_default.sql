@@ -62,13 +62,10 @@ CREATE FUNCTION snowflake_migrate_internal.restore_sequence_properties(sequence 
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    statement text;
 BEGIN
-    FOREACH statement IN ARRAY snowflake_migrate_internal.sequence_property_statements(
-        snowflake_migrate_internal.name_of(sequence), origin, sequence) LOOP
-        PERFORM snowflake_internal.run(origin.target, statement);
-    END LOOP;
+    PERFORM snowflake_internal.run(origin.target, s)
+    FROM unnest(snowflake_migrate_internal.sequence_property_statements(
+        snowflake_migrate_internal.name_of(sequence), origin, sequence)) AS s;
 END
 $function$;
 
@@ -95,25 +92,20 @@ AS $function$
                snowflake_migrate_internal.sequence_options(origin.sequence_options))]
 $function$;
 
--- Makes the column an identity column again.
 CREATE FUNCTION snowflake_migrate_internal.restore_identity(origin snowflake_migrate_internal.origins)
 RETURNS regclass LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    statement text;
     sequence regclass;
 BEGIN
-    FOREACH statement IN ARRAY snowflake_migrate_internal.identity_statements(origin) LOOP
-        PERFORM snowflake_internal.run(origin.target, statement);
-    END LOOP;
+    PERFORM snowflake_internal.run(origin.target, s) FROM unnest(snowflake_migrate_internal.identity_statements(origin)) AS s;
     sequence := snowflake_migrate_internal.owned_sequence(origin.target, origin.column_name);
     PERFORM snowflake_migrate_internal.restore_sequence_properties(sequence, origin);
     RETURN sequence;
 END
 $function$;
 
--- Finds a sequence by its recorded name.
 CREATE FUNCTION snowflake_migrate_internal.sequence_by_name(sequence_schema name, sequence_name name)
 RETURNS regclass LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp

@@ -11,12 +11,9 @@ CREATE FUNCTION snowflake_migrate_internal.compiled_functions(relations regclass
 RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    WITH trigger_function AS MATERIALIZED (
+        SELECT DISTINCT g.tgfoid AS oid
+        FROM snowflake_internal.tree(relations) AS t (oid) JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
     ), named AS MATERIALIZED (
         SELECT n.text,
                -- A backslash before each character that has a meaning in regular expressions.

@@ -130,15 +130,8 @@ RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH linked AS MATERIALIZED (
-        SELECT r.relation, c.relname, c.relnamespace, a.attname, r.is_narrow, own.pattern,
-               table_code.code AS table_code, schema_code.code AS schema_code
-        FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_class AS c ON c.oid = r.relation
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.attname) AS own
-        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS table_code
-        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_code
+        SELECT l.*, c.relname, c.relnamespace
+        FROM snowflake_migrate_internal.code_columns(keys) AS l JOIN pg_class AS c ON c.oid = l.relation
     ), named AS MATERIALIZED (
         SELECT v.*, t.*
         FROM snowflake_migrate_internal.integer_values() AS v
@@ -154,7 +147,7 @@ AS $function$
                           OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = p.pronamespace AND c.relname = l.relname) END
         JOIN LATERAL (SELECT m[1] AS alias FROM regexp_matches(n.item, format(
             E'^(?:(?:max|min|coalesce) \\( )?(?:("(?:[^"]|"")*"|[^ ".]+) \\. )?%s(?: \\)| , .*\\))?(?: as [^ ]+)?$',
-            l.pattern)) AS m) AS found
+            l.column_pattern)) AS m) AS found
             ON found.alias IS NULL OR found.alias = n.alias
     )
     SELECT h.relation, h.attname, format('function %s', h.function::regprocedure),
@@ -193,10 +186,9 @@ AS $function$
             E' (nextval|currval) \\( '' (?:("(?:[^"]|"")*"|[^ "]+) \\. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
         WHERE strpos(b.code, 'val ( '' ') > 0
     ), key_sequence AS MATERIALIZED (
-        SELECT r.relation, a.attname, c.oid::regclass AS sequence, sequence_code.code AS sequence_code, schema_code.code AS schema_code
+        SELECT r.relation, r.attname, c.oid::regclass AS sequence, sequence_code.code AS sequence_code, schema_code.code AS schema_code
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        JOIN snowflake_migrate_internal.sequence_columns() AS s ON s.relation = a.attrelid AND s.attribute = a.attnum
+        JOIN snowflake_migrate_internal.sequence_columns() AS s ON s.relation = r.relation AND s.attribute = r.attribute
         JOIN pg_class AS c ON c.oid = s.sequence
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(c.relname) AS sequence_code

@@ -1,6 +1,5 @@
 -- The source of a column's values, and recording it for reverting.
 
--- Fails unless the caller owns the table.
 CREATE FUNCTION snowflake_migrate_internal.require_owner(target regclass)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -12,6 +11,18 @@ BEGIN
     IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
         PERFORM snowflake_internal.refuse('42501', format('must be owner of table %s', coalesce(relation.relname, target::oid::text)));
     END IF;
+END
+$function$;
+
+-- As column_of(), which does not see the record of a migration without ownership, and would
+-- report a misleading error.
+CREATE FUNCTION snowflake_migrate_internal.column_of_owned(target regclass, column_name name)
+RETURNS name LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    PERFORM snowflake_migrate_internal.require_owner(c.oid) FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p');
+    RETURN snowflake_internal.column_of(target, column_name);
 END
 $function$;
 
@@ -172,7 +183,6 @@ BEGIN
 END
 $function$;
 
--- Records it.
 CREATE FUNCTION snowflake_migrate_internal.record_origin(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

@@ -17,9 +17,8 @@ BEGIN
         PERFORM snowflake_internal.refuse('55000', format('the sequence of column "%s" of %s is not recorded yet', column_name, target),
             hint => 'Run the statements of snowflake_migrate.plan() in order.');
     END IF;
-    SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
+    SELECT string_agg(format('%s.%I', r.relation, r.attname), ', ') INTO narrow
     FROM snowflake_migrate_internal.linked_columns(ARRAY[(target, column_name)::snowflake_migrate_internal.key]) AS r
-    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE r.is_narrow;
     IF narrow IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('55000', format('columns are still too narrow for snowflake IDs: %s', narrow),
@@ -33,7 +32,6 @@ BEGIN
 END
 $function$;
 
--- Fails if there are obstacles.
 CREATE FUNCTION snowflake_migrate_internal.require_possible(
     keys snowflake_migrate_internal.key[], online boolean, search_path text, keep_sequence boolean,
     findings snowflake_migrate_internal.finding[]

@@ -91,14 +91,6 @@ AS $function$
     ORDER BY u.place
 $function$;
 
--- Those that the switch locks with the tables: what it renames or drops.
-CREATE FUNCTION snowflake_migrate_internal.switched_sequences(keys snowflake_migrate_internal.key[])
-RETURNS regclass[] LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT ARRAY(SELECT s.sequence FROM snowflake_migrate_internal.sequences_at_switch(keys) AS s WHERE s.fate <> 'kept')
-$function$;
-
 -- The commands that make the sequences anew, before the keys get their new defaults. The
 -- margin is for numbers that sessions have fetched ahead, or are waiting for.
 CREATE FUNCTION snowflake_migrate_internal.renewal_commands(keys snowflake_migrate_internal.key[])
@@ -165,7 +157,6 @@ AS $function$
     ORDER BY s.sequence, s.place, s.depth, s.text
 $function$;
 
--- What a note says of it.
 CREATE FUNCTION snowflake_migrate_internal.renewal_note(fates text[], sequences regclass[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -197,7 +188,6 @@ CREATE FUNCTION snowflake_migrate_internal.former_comment()
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 'Former sequence of a migrated key, to be dropped by snowflake_migrate';
 
--- The former sequences of a key.
 CREATE FUNCTION snowflake_migrate_internal.former_sequences(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (target regclass, column_name name, name text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp

@@ -26,21 +26,20 @@ COMMENT ON TABLE snowflake_migrate_internal.restore IS
     'What pg_dump includes of this extension; always empty. Rows that are inserted by a restored dump are applied, not stored';
 COMMENT ON COLUMN snowflake_migrate_internal.restore.target_schema IS 'Schema of the table';
 COMMENT ON COLUMN snowflake_migrate_internal.restore.target_name IS 'Name of the table';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.column_name IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.kind IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.data_type IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.default_expression IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.sequence_schema IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.sequence_name IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.sequence_options IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.sequence_last_value IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.sequence_privileges IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.sequence_comment IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.child_defaults IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.first_id_ever IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.first_id IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.remembered_at IS 'As in snowflake_migrate_internal.origins';
-COMMENT ON COLUMN snowflake_migrate_internal.restore.reverted_at IS 'As in snowflake_migrate_internal.origins';
+DO $do$
+DECLARE
+    column_name pg_catalog.name;
+BEGIN
+    FOR column_name IN
+        SELECT a.attname FROM pg_catalog.pg_attribute AS a
+        WHERE a.attrelid OPERATOR(pg_catalog.=) 'snowflake_migrate_internal.restore'::pg_catalog.regclass::pg_catalog.oid
+          AND a.attnum OPERATOR(pg_catalog.>) 2::pg_catalog.int2
+    LOOP
+        EXECUTE pg_catalog.format('COMMENT ON COLUMN snowflake_migrate_internal.restore.%I IS %L',
+                                  column_name, 'As in snowflake_migrate_internal.origins');
+    END LOOP;
+END
+$do$;
 
 -- The trigger of snowflake_migrate_internal.restore: applies a row of a restored dump.
 CREATE FUNCTION snowflake_migrate_internal.restore_row() RETURNS trigger

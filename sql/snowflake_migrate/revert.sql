@@ -8,8 +8,6 @@
 CREATE TYPE snowflake_migrate_internal.scanned_ids AS (
     first_id_ever bigint, is_ascending boolean, minimum bigint, maximum bigint, last_old_id bigint
 );
-COMMENT ON TYPE snowflake_migrate_internal.scanned_ids IS
-    'Used by snowflake_migrate.revert: the last old ID, as it was read before the lock';
 
 -- The condition of the IDs that the sequence could have issued before the migration.
 CREATE FUNCTION snowflake_migrate_internal.old_id_condition(column_name name, first_id_ever bigint, minimum bigint, maximum bigint)
@@ -207,7 +205,7 @@ RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
-    key_column name;
+    key_column CONSTANT name := snowflake_migrate_internal.column_of_owned(target, column_name);
     origin snowflake_migrate_internal.origins;
     sequence regclass;
     is_new boolean;
@@ -217,12 +215,6 @@ DECLARE
     former_timeout text;
     scanned snowflake_migrate_internal.scanned_ids;
 BEGIN
-    -- Checked first: without ownership, column_of() does not see the record of
-    -- the migration, and would report a misleading error.
-    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
-        PERFORM snowflake_migrate_internal.require_owner(target);
-    END IF;
-    key_column := snowflake_internal.column_of(target, column_name);
     PERFORM snowflake_migrate_internal.refuse_revert_of_citus(target, key_column);
     keys := snowflake_migrate_internal.unfinished(ARRAY[(target, key_column)::snowflake_migrate_internal.key]);
     PERFORM snowflake_migrate_internal.exclude_others(keys);

@@ -31,10 +31,7 @@ BEGIN
     PERFORM snowflake_migrate_internal.pin_schemas(ARRAY(
         SELECT DISTINCT c.relnamespace FROM pg_class AS c
         WHERE c.oid IN (
-            SELECT f.relation
-            FROM snowflake_migrate_internal.linked_columns(keys) AS r
-            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-            CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
+            SELECT f.relation FROM snowflake_migrate_internal.linked_tree(keys) AS f
           UNION
             SELECT s.sequence
             FROM unnest(keys) AS key
@@ -72,12 +69,7 @@ DECLARE
 BEGIN
     IF plan_step.rewrites THEN
         states := snowflake_migrate_internal.trigger_states(ARRAY(
-            WITH RECURSIVE tree (oid) AS (
-                SELECT plan_step.relation::oid
-              UNION
-                SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
-            )
-            SELECT tree.oid::regclass FROM tree));
+            SELECT t.oid::regclass FROM snowflake_internal.tree(ARRAY[plan_step.relation]) AS t (oid)));
     END IF;
     PERFORM snowflake_internal.run(plan_step.relation, snowflake_migrate_internal.statement_of(plan_step), search_path);
     IF states IS NOT NULL THEN
@@ -115,7 +107,6 @@ BEGIN
 END
 $function$;
 
--- Runs the plan in one transaction.
 CREATE FUNCTION snowflake_migrate_internal.run_plan(keys snowflake_migrate_internal.key[], search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

@@ -20,16 +20,15 @@ CREATE FUNCTION snowflake_migrate_internal.narrow_sequences(keys snowflake_migra
 RETURNS TABLE (relation regclass, column_name name, sequence regclass, is_owned boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT r.relation, a.attname, s.sequence, pg_has_role(t.relowner, c.relowner, 'USAGE')
+    SELECT r.relation, r.attname, s.sequence, pg_has_role(t.relowner, c.relowner, 'USAGE')
     FROM snowflake_migrate_internal.linked_columns(keys) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     JOIN pg_class AS t ON t.oid = r.relation
-    CROSS JOIN LATERAL snowflake_migrate_internal.source(r.relation, a.attname) AS s
+    CROSS JOIN LATERAL snowflake_migrate_internal.source(r.relation, r.attname) AS s
     JOIN pg_class AS c ON c.oid = s.sequence
     WHERE snowflake_migrate_internal.sequence_widening(s.sequence) IS NOT NULL AND (a.attidentity = '' OR NOT r.is_narrow)
 $function$;
 
--- Widens the sequence of a column.
 CREATE FUNCTION snowflake_migrate_internal.widen_sequence(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -63,7 +62,6 @@ AS $function$
     WHERE b.bound NOT IN (32767, 2147483647, 9223372036854775807, -32768, -2147483648, -9223372036854775808)
 $function$;
 
--- Obstacles to that.
 CREATE FUNCTION snowflake_migrate_internal.sequence_obstacles(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -115,7 +113,6 @@ BEGIN
 END
 $function$;
 
--- The steps that widen the sequences of columns that keep them.
 CREATE FUNCTION snowflake_migrate_internal.sequence_steps(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp

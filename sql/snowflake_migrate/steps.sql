@@ -2,7 +2,8 @@
 -- No text that is made here is read again: what run() executes and what ddl() shows is made
 -- of the same commands.
 
--- What a step executes. The kinds, and what they have beside their relation:
+-- What a step executes, as the owner of the relation, unless it has a role. The kinds, and what they have beside
+-- their relation:
 --
 -- | kind           | executes                                                                    |
 -- |----------------|-----------------------------------------------------------------------------|
@@ -32,23 +33,17 @@
 CREATE TYPE snowflake_migrate_internal.command AS (
     kind text, relation regclass, sql text, columns name[], relations regclass[], role oid
 );
-COMMENT ON TYPE snowflake_migrate_internal.command IS
-    'What a step of a plan executes: as the owner of the relation, unless it has a role';
 
 -- What takes a step's time. NULL is not known, or too little to count.
 CREATE TYPE snowflake_migrate_internal.work AS (rows numeric, bytes numeric, seconds numeric);
-COMMENT ON TYPE snowflake_migrate_internal.work IS
-    'Rows and bytes that a step of a plan reads and writes, and the seconds that it is expected to take';
 
--- what is a format for names, which a screen shortens to its width.
+-- A step of a plan: with the rights of the owner of its relation, or those of several owners if that is NULL. what is a
+-- format for names, which a screen shortens to its width. Columns are only those of the commands that need them.
 CREATE TYPE snowflake_migrate_internal.step AS (
     number integer, kind text, relation regclass, lock_level text, rewrites boolean, in_transaction boolean,
     what text, note text, commands snowflake_migrate_internal.command[], keys snowflake_migrate_internal.key[],
     names text[], work snowflake_migrate_internal.work
 );
-COMMENT ON TYPE snowflake_migrate_internal.step IS
-    'A step of a plan: with the rights of the owner of its relation, or those of several owners if that is NULL. '
-    'Columns are only those of the commands that need them';
 
 -- A command, without what few have. Without settings, this and the next two functions
 -- become part of the queries that call them.

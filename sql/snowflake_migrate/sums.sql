@@ -46,40 +46,32 @@ DECLARE
     -- Of a rewrite: additional space. Narrow rows grow by an eighth.
     rewrite_space CONSTANT numeric := 1.1;
     tables bigint;
-    rows numeric;
     bytes numeric;
     largest numeric;
     index_count bigint;
     foreign_keys bigint;
     space numeric;
-    wal numeric;
 BEGIN
     IF online THEN
         keys := snowflake_migrate_internal.unfinished(keys);
     END IF;
     IF online AND EXISTS (SELECT FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow) THEN
-        SELECT n.tables, n.bytes, n.wal INTO tables, space, wal
-        FROM snowflake_migrate_internal.backfill_needs(keys) AS n;
-        SELECT count(*), coalesce(space, 0) + coalesce(sum(snowflake_migrate_internal.main_bytes(i.index)), 0),
-               coalesce(wal, 0) + coalesce(sum(snowflake_migrate_internal.main_bytes(i.index)), 0)
-        INTO index_count, space, wal
+        SELECT count(*), coalesce((SELECT n.bytes FROM snowflake_migrate_internal.backfill_needs(keys) AS n), 0)
+                         + coalesce(sum(snowflake_migrate_internal.main_bytes(i.index)), 0)
+        INTO index_count, space
         FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE NOT i.is_ready;
         what := format('in all: %s more disk, %s', pg_size_pretty(space), snowflake_migrate_internal.rough_time(seconds));
         note := format('disk: up to %s more until the tables are vacuumed. WAL: about %s. Scans: %s, and two for each of %s. ',
-                       pg_size_pretty(space), pg_size_pretty(wal), snowflake_migrate_internal.counted(validations, text 'validation'),
+                       pg_size_pretty(space), pg_size_pretty(snowflake_migrate_internal.wal_needs(keys, true)),
+                       snowflake_migrate_internal.counted(validations, text 'validation'),
                        snowflake_migrate_internal.counted(index_count, text 'index build'))
                 || snowflake_migrate_internal.time_note(keys, steps);
         RETURN;
     END IF;
-    SELECT count(*), sum(t.bytes), max(t.bytes), sum(t.indexes), sum(t.rows) INTO tables, bytes, largest, index_count, rows
-    FROM (SELECT snowflake_migrate_internal.row_estimate(f.relation) AS rows,
-                 snowflake_migrate_internal.total_bytes(f.relation) AS bytes,
+    SELECT count(*), sum(t.bytes), max(t.bytes), sum(t.indexes) INTO tables, bytes, largest, index_count
+    FROM (SELECT snowflake_migrate_internal.total_bytes(f.relation) AS bytes,
                  (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = f.relation) AS indexes
-          FROM (SELECT DISTINCT tree.relation
-                FROM snowflake_migrate_internal.linked_columns(keys) AS r
-                JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-                CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS tree
-                WHERE r.is_narrow) AS f
+          FROM (SELECT DISTINCT f.relation FROM snowflake_migrate_internal.linked_tree(keys) AS f WHERE f.is_narrow) AS f
           JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r') AS t;
     IF tables = 0 THEN
         what := 'in all: no table is rewritten';
@@ -94,13 +86,12 @@ BEGIN
     WHERE r.is_narrow;
     what := format('in all: rewrites %s, %s', pg_size_pretty(bytes), snowflake_migrate_internal.rough_time(coalesce(seconds, 0)));
     note := format('rewrites %s with %s. Disk: up to %s more in one transaction, %s if the statements run one by one. WAL: about %s. '
-                   'Scans: one of each table, and the check of %s once for each of its columns. '
-                   '%s',
+                   'Scans: one of each table, and the check of %s once for each of its columns. %s',
                    snowflake_migrate_internal.counted(tables, text 'table'),
                    CASE index_count WHEN 1 THEN '1 index' ELSE to_char(index_count, 'FM999,999,999') || ' indexes' END,
                    pg_size_pretty(round(bytes * rewrite_space)), pg_size_pretty(round(largest * rewrite_space)),
-                   pg_size_pretty(round(snowflake_migrate_internal.rewrite_wal(rows, bytes))), snowflake_migrate_internal.counted(foreign_keys, text 'foreign key'),
+                   pg_size_pretty(round(snowflake_migrate_internal.wal_needs(keys, false))),
+                   snowflake_migrate_internal.counted(foreign_keys, text 'foreign key'),
                    snowflake_migrate_internal.time_note(keys, steps));
 END
 $function$;
-

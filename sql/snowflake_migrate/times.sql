@@ -46,7 +46,6 @@ AS $function$
     WHERE i.indrelid = relation AND i.indislive
 $function$;
 
--- The time of one scan.
 CREATE FUNCTION snowflake_migrate_internal.scan_seconds(rows numeric, bytes numeric)
 RETURNS numeric LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -99,7 +98,6 @@ AS $function$
     WHERE NOT snowflake_migrate_internal.is_small(relation)
 $function$;
 
--- What copying a table's rows takes.
 -- The WAL of rows that are copied, which have so many bytes of their table: a record of a row's lock, one of the new row, and
 -- an entry in each index unless the row's page has room (HOT). In addition, each page is logged in full once after a checkpoint.
 CREATE FUNCTION snowflake_migrate_internal.copy_wal(relation regclass, rows numeric, bytes numeric)
@@ -125,15 +123,14 @@ CREATE FUNCTION snowflake_migrate_internal.rewrite_work(columns snowflake_migrat
 RETURNS snowflake_migrate_internal.work LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE widened AS MATERIALIZED (
+    WITH widened AS MATERIALIZED (
         SELECT a.attrelid, a.attnum FROM unnest(columns) AS c JOIN pg_attribute AS a ON a.attrelid = c.target AND a.attname = c.column_name
-    ), tree (relation) AS (
-        SELECT w.attrelid FROM widened AS w UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relation
     ), rewritten AS (
         SELECT t.relation, snowflake_migrate_internal.row_estimate(t.relation)::numeric AS rows,
                snowflake_migrate_internal.table_bytes(t.relation)::numeric AS heap,
                snowflake_migrate_internal.total_bytes(t.relation)::numeric AS bytes
-        FROM tree AS t JOIN pg_class AS c ON c.oid = t.relation AND c.relkind = 'r'
+        FROM snowflake_internal.tree(ARRAY(SELECT w.attrelid::regclass FROM widened AS w)) AS t (relation)
+        JOIN pg_class AS c ON c.oid = t.relation AND c.relkind = 'r'
         WHERE NOT snowflake_migrate_internal.is_small(t.relation)
     ), checked AS MATERIALIZED (
         SELECT k.conrelid, k.confrelid

@@ -1,7 +1,7 @@
 -- Keys, and types of the columns that can be migrated.
 
+-- A column of a table: a key that is migrated, or a column that is widened.
 CREATE TYPE snowflake_migrate_internal.key AS (target regclass, column_name name);
-COMMENT ON TYPE snowflake_migrate_internal.key IS 'A column of a table: a key that is migrated, or a column that is widened';
 
 -- The base type of a domain, also through several levels of domains.
 --
@@ -35,7 +35,6 @@ CREATE TYPE snowflake_migrate_internal.finding AS (
     relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text, called text,
     refuses boolean, function oid, trigger oid
 );
-COMMENT ON TYPE snowflake_migrate_internal.finding IS 'What a migration breaks or changes in code that it does not change itself';
 
 -- A function, and the trigger that calls it, if there is one.
 CREATE FUNCTION snowflake_migrate_internal.function_of_trigger(function oid, trigger oid)

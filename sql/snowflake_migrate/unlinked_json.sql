@@ -3,7 +3,6 @@
 
 -- One key of the objects of a column.
 CREATE TYPE snowflake_migrate_internal.json_key AS (relation oid, attname name, type_name text, key text, numbers bigint[]);
-COMMENT ON TYPE snowflake_migrate_internal.json_key IS 'A key of JSON objects in a column, with some of its positive whole numbers';
 
 -- The keys of a table's documents, of at most 1,000 rows from about 100 pages. As numbers_of_rows(), it
 -- reads nothing that the caller may not read, or where row security would apply.

@@ -8,8 +8,8 @@
 -- Small numbers are IDs of every key. So the share of numbers that are IDs is compared with
 -- the shares of their neighbors and of numbers at equal distances in the same range.
 
+-- Up to 200 different positive numbers of a column.
 CREATE TYPE snowflake_migrate_internal.numbers AS (relation oid, attnum smallint, numbers bigint[], source text);
-COMMENT ON TYPE snowflake_migrate_internal.numbers IS 'Up to 200 different positive numbers of a column';
 
 -- Of all numbers, these: hashing chooses at random, and the same ones each time. The largest
 -- shows whether the range of the key is exceeded.
@@ -51,13 +51,8 @@ CREATE FUNCTION snowflake_migrate_internal.sampled_percentage(relation regclass)
 RETURNS numeric LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT relation::oid
-      UNION
-        SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
-    )
-    SELECT least(100, round(100 * 100 / (nullif(sum(pg_relation_size(tree.oid)), 0) / current_setting('block_size')::numeric), 6))
-    FROM tree
+    SELECT least(100, round(100 * 100 / (nullif(sum(pg_relation_size(t.oid)), 0) / current_setting('block_size')::numeric), 6))
+    FROM snowflake_internal.tree(ARRAY[relation]) AS t (oid)
 $function$;
 
 -- Of at most 10,000 rows from about 100 pages. A table that cannot be read, or is locked for
@@ -148,7 +143,6 @@ CREATE TYPE snowflake_migrate_internal.match AS (
     relation oid, attnum smallint, examined integer, found integer, beyond integer, chance numeric, tenths integer,
     top bigint, largest bigint, source text
 );
-COMMENT ON TYPE snowflake_migrate_internal.match IS 'What the values of a column say about a key whose IDs it may hold';
 
 -- Up to 200 numbers at equal distances, from the smallest to the largest of these.
 CREATE FUNCTION snowflake_migrate_internal.spaced_numbers(numbers bigint[])

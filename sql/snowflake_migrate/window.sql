@@ -8,17 +8,14 @@ RETURNS snowflake_migrate_internal.key[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH narrow AS MATERIALIZED (
-        SELECT r.relation, a.attname, a.attnum
-        FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
+        SELECT r.relation, r.attname, r.attribute FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow
     ), used AS MATERIALIZED (
         SELECT DISTINCT d.relation
         FROM snowflake_migrate_internal.direct_dependents(ARRAY(
             SELECT (n.relation, n.attname)::snowflake_migrate_internal.key FROM narrow AS n)) AS d
     )
     SELECT array_agg((n.relation, n.attname)::snowflake_migrate_internal.key
-                     ORDER BY n.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, n.relation::text, n.attnum)
+                     ORDER BY n.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, n.relation::text, n.attribute)
     FROM narrow AS n WHERE n.relation IN (SELECT u.relation FROM used AS u)
 $function$;
 
@@ -87,7 +84,6 @@ BEGIN
 END
 $function$;
 
--- What a note says of partitions.
 CREATE FUNCTION snowflake_migrate_internal.partitions_note(tables regclass[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -102,17 +98,16 @@ CREATE FUNCTION snowflake_migrate_internal.widening_note(columns snowflake_migra
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE widened AS MATERIALIZED (
+    WITH widened AS MATERIALIZED (
         SELECT c.target, c.column_name, c.place FROM unnest(columns) WITH ORDINALITY AS c (target, column_name, place)
-    ), tree (relid) AS (
-        SELECT w.target::oid FROM widened AS w UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid
     )
     SELECT format('with their views: %s; %s; rewrites the tables and their indexes (%s now; needs as much additional disk space '
                   'while it runs, and as much WAL) and checks their foreign keys again',
                   (SELECT snowflake_migrate_internal.some_names(array_agg(format('%s.%I', w.target, w.column_name) ORDER BY w.place))
                    FROM widened AS w),
                   dependents,
-                  (SELECT pg_size_pretty(sum(snowflake_migrate_internal.total_bytes(tree.relid))) FROM tree))
+                  (SELECT pg_size_pretty(sum(snowflake_migrate_internal.total_bytes(t.oid)))
+                   FROM snowflake_internal.tree(ARRAY(SELECT w.target FROM widened AS w)) AS t (oid)))
            || coalesce('. Also locked: ' || locked_too, '')
            || coalesce('. Also locked for their foreign keys: ' || snowflake_migrate_internal.some_names((
                   SELECT array_agg(DISTINCT o.name ORDER BY o.name)
@@ -169,11 +164,10 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH altered AS MATERIALIZED (
         SELECT r.relation, snowflake_migrate_internal.name_of(r.relation) AS quoted_name,
-               array_agg(a.attnum) AS attributes, min(a.attname::text)::name AS first_name,
-               string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum) AS actions,
-               string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS names
+               array_agg(r.attribute) AS attributes, min(r.attname::text)::name AS first_name,
+               string_agg(format('ALTER COLUMN %I TYPE bigint', r.attname), ', ' ORDER BY r.attribute) AS actions,
+               string_agg(quote_ident(r.attname), ', ' ORDER BY r.attribute) AS names
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow AND r.relation NOT IN (SELECT w.target FROM unnest(snowflake_migrate_internal.dependent_columns(keys)) AS w)
         GROUP BY r.relation
     ), known AS MATERIALIZED (
@@ -189,10 +183,8 @@ AS $function$
         text 'widens %s of %s',
         format('rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) '
                'and checks its foreign keys again',
-               pg_size_pretty((SELECT sum(snowflake_migrate_internal.total_bytes(t.relid)) FROM (
-                   WITH RECURSIVE tree (relid) AS (
-                       SELECT d.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
-                   SELECT tree.relid FROM tree) AS t)))
+               (SELECT pg_size_pretty(sum(snowflake_migrate_internal.total_bytes(t.oid)))
+                FROM snowflake_internal.tree(ARRAY[d.relation]) AS t (oid)))
         || coalesce('. Also locked: ' || nullif(snowflake_migrate_internal.some_names(ARRAY(
                SELECT o.name FROM snowflake_migrate_internal.other_locked_tables(d.relation, d.attributes) AS o (name)
                ORDER BY o.name)), ''), '')
@@ -243,7 +235,6 @@ AS $function$
                WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = default_note.column_name), '')
 $function$;
 
--- The steps that give the keys their new defaults.
 CREATE FUNCTION snowflake_migrate_internal.switch_steps(
     keys snowflake_migrate_internal.key[], online boolean, is_widening boolean, findings snowflake_migrate_internal.finding[]
 ) RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
@@ -310,9 +301,8 @@ AS $function$
     WITH altered AS (
         SELECT f.relation, string_agg(DISTINCT quote_ident(r.attname), ', ') AS names,
                bool_or(snowflake_migrate_internal.has_derived_statistics(f.relation, r.attname)) AS is_whole
-        FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
-              FROM snowflake_migrate_internal.linked_columns(keys) AS r
-              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
+        FROM (SELECT r.relation, r.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
+              FROM snowflake_migrate_internal.linked_columns(keys) AS r) AS r
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, r.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT c.relispartition AND c.relkind <> 'f'
         WHERE pg_has_role(c.relowner, 'USAGE')

@@ -57,7 +57,6 @@ AS $function$
 DECLARE
     is_there boolean;
     rest regclass;
-    statement text;
 BEGIN
     PERFORM snowflake_internal.lock_table(parent, 'ACCESS EXCLUSIVE');
     SELECT bool_or(p.low = range.low AND p.high = range.high), max(p.relation::oid) FILTER (WHERE p.is_default) INTO is_there, rest
@@ -69,9 +68,8 @@ BEGIN
         PERFORM snowflake_internal.lock_table(rest, 'ACCESS EXCLUSIVE');
         IF snowflake_partitions_internal.has_rows(parent, rest, range) THEN
             PERFORM snowflake_partitions_internal.require_movable(parent, rest, range);
-            FOREACH statement IN ARRAY snowflake_partitions_internal.move_statements(parent, rest, range) LOOP
-                PERFORM snowflake_internal.run(parent, statement);
-            END LOOP;
+            PERFORM snowflake_internal.run(parent, s)
+            FROM unnest(snowflake_partitions_internal.move_statements(parent, rest, range)) AS s;
             RETURN true;
         END IF;
     END IF;

@@ -54,7 +54,6 @@ $function$;
 CREATE TYPE snowflake_migrate_internal.dependent AS (
     place integer, kind text, class oid, object oid, relation regclass, owner oid, schema oid, identity text, is_extended boolean
 );
-COMMENT ON TYPE snowflake_migrate_internal.dependent IS 'An object that depends on a column';
 
 -- The objects that depend on columns, and what depends on those, to any depth.
 -- An object comes after those that it depends on: place is the length of the

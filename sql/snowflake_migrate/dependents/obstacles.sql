@@ -143,7 +143,6 @@ AS $function$
     WHERE NOT (pg_has_role(g.grantor, 'USAGE') AND pg_has_role(g.grantor, m.privilege))
 $function$;
 
--- All obstacles.
 CREATE FUNCTION snowflake_migrate_internal.dependent_obstacles(columns snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
@@ -153,27 +152,20 @@ AS $function$
     ), dependent AS MATERIALIZED (
         SELECT d.* FROM given AS g CROSS JOIN LATERAL unnest(g.dependents) AS d
     ), found (rank, class, object, obstacle, remedy, code) AS (
-        SELECT 1, d.class, d.object,
-               format('%s cannot be dropped and created again, but depends on the column or on a view of it', d.identity),
-               'Drop it, and create it again after the column is widened.', '55000'
-        FROM dependent AS d WHERE d.kind = 'other'
-      UNION ALL
-        SELECT 1, d.class, d.object, format('%s belongs to an extension', d.identity),
-               'Drop the extension, and create it again after the column is widened.', '55000'
-        FROM dependent AS d WHERE d.is_extended
-      UNION ALL
-        SELECT 2, d.class, d.object, format('%s depends on itself through other views or functions', d.identity),
-               'Drop it, and create it again after the column is widened.', '55000'
-        FROM dependent AS d WHERE d.place IS NULL AND d.kind <> 'other'
-      UNION ALL
-        SELECT 3, d.class, d.object, format('%s belongs to the temporary schema of another session', d.identity),
-               'Wait until that session has ended.', '55000'
-        FROM dependent AS d WHERE d.kind <> 'other' AND pg_is_other_temp_schema(d.schema)
-      UNION ALL
-        SELECT 3, d.class, d.object, format('%s is temporary and belongs to role %I', d.identity, pg_get_userbyid(d.owner)),
-               'Drop it, or run the migration as that role.', '55000'
+        SELECT o.rank, d.class, d.object, d.identity || o.obstacle, o.remedy, '55000'
         FROM dependent AS d
-        WHERE d.kind IN ('view', 'function') AND d.schema = pg_my_temp_schema() AND pg_get_userbyid(d.owner) <> current_user
+        CROSS JOIN LATERAL (VALUES
+            (1, d.kind = 'other', ' cannot be dropped and created again, but depends on the column or on a view of it',
+             'Drop it, and create it again after the column is widened.'),
+            (1, d.is_extended, ' belongs to an extension', 'Drop the extension, and create it again after the column is widened.'),
+            (2, d.place IS NULL AND d.kind <> 'other', ' depends on itself through other views or functions',
+             'Drop it, and create it again after the column is widened.'),
+            (3, d.kind <> 'other' AND pg_is_other_temp_schema(d.schema), ' belongs to the temporary schema of another session',
+             'Wait until that session has ended.'),
+            (3, d.kind IN ('view', 'function') AND d.schema = pg_my_temp_schema() AND pg_get_userbyid(d.owner) <> current_user,
+             format(' is temporary and belongs to role %I', pg_get_userbyid(d.owner)), 'Drop it, or run the migration as that role.')
+        ) AS o (rank, applies, obstacle, remedy)
+        WHERE o.applies
       UNION ALL
         SELECT 4, d.class, d.object, format('index %s is not valid', d.object::regclass), 'Drop it, or REINDEX it.', '55000'
         FROM dependent AS d JOIN pg_index AS i ON i.indexrelid = d.object AND NOT i.indisvalid

@@ -38,7 +38,6 @@ BEGIN
 END
 $function$;
 
--- Drops the objects.
 CREATE FUNCTION snowflake_migrate_internal.drop_dependents(saved jsonb)
 RETURNS void LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -86,19 +85,17 @@ AS $function$
     LIMIT 1
 $function$;
 
--- Fails unless the objects are as they were.
-CREATE FUNCTION snowflake_migrate_internal.compare_dependents(saved jsonb, columns snowflake_migrate_internal.key[])
+-- Fails unless the objects that depend on `what` are as they were.
+CREATE FUNCTION snowflake_migrate_internal.require_same(before jsonb, after jsonb, what text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    difference CONSTANT text := snowflake_migrate_internal.dependent_difference(
-        saved -> 'description', snowflake_migrate_internal.describe_dependents(columns));
+    difference CONSTANT text := snowflake_migrate_internal.dependent_difference(before, after);
 BEGIN
     IF difference IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse('55000', 'objects that depend on the columns would not be as they were',
-            detail => difference,
-            hint => 'Nothing was changed by this statement. Drop the object, and create it again afterwards.');
+        PERFORM snowflake_internal.refuse('55000', format('objects that depend on %s would not be as they were', what),
+            detail => difference, hint => 'Nothing was changed by this statement. Drop the object, and create it again afterwards.');
     END IF;
 END
 $function$;
@@ -127,20 +124,14 @@ DECLARE
                             FROM unnest(columns) WITH ORDINALITY AS c (target, column_name, place));
     dependents regclass[];
     tables regclass[];
-    relation regclass;
     saved jsonb;
-    altered record;
     states jsonb;
     targets_again snowflake_migrate_internal.command[];
 BEGIN
     IF columns IS NULL OR EXISTS (SELECT FROM unnest(columns) AS c WHERE num_nulls(c.target, c.column_name) > 0) THEN
         PERFORM snowflake_internal.refuse('22023', 'columns must be an array without NULL');
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The catalog is read again under the locks.
-        PERFORM snowflake_internal.refuse('55000', 'a migration requires the isolation level READ COMMITTED',
-            detail => format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-            hint => 'SET default_transaction_isolation = ''read committed''.');
     END IF;
+    PERFORM snowflake_migrate_internal.require_read_committed();
     PERFORM snowflake_migrate_internal.require_owner(c.target) FROM unnest(columns) AS c;
     PERFORM snowflake_migrate_internal.exclude_others(columns);
     -- Locked as sessions that use the views do: those first, then the tables.
@@ -156,9 +147,7 @@ BEGIN
             format('cannot create again what depends on columns of %s', names),
             text 'Nothing was changed by this statement. Remove the obstacles, then run it again.');
         EXIT WHEN attempt = 2;
-        FOREACH relation IN ARRAY dependents || tables LOOP
-            PERFORM snowflake_internal.lock_table(relation, text 'ACCESS EXCLUSIVE');
-        END LOOP;
+        PERFORM snowflake_internal.lock_table(r, text 'ACCESS EXCLUSIVE') FROM unnest(dependents || tables) AS r;
     END LOOP;
     IF NOT snowflake_migrate_internal.dependent_relations(columns) <@ (dependents || tables) THEN
         PERFORM snowflake_internal.refuse('55000', format('the views of %s have changed in the meantime', names),
@@ -169,15 +158,12 @@ BEGIN
     PERFORM snowflake_migrate_internal.pin_dependents(columns);
     saved := snowflake_migrate_internal.save_dependents(columns);
     PERFORM snowflake_migrate_internal.drop_dependents(saved);
-    FOR altered IN
-        SELECT w.relation, w.statement FROM snowflake_migrate_internal.widening_statements(columns) AS w
-    LOOP
-        PERFORM snowflake_internal.run(altered.relation, altered.statement, path);
-    END LOOP;
+    PERFORM snowflake_internal.run(w.relation, w.statement, path) FROM snowflake_migrate_internal.widening_statements(columns) AS w;
     PERFORM snowflake_migrate_internal.run_all(targets_again);
     PERFORM snowflake_migrate_internal.restore_trigger_states(states) WHERE states IS NOT NULL;
     PERFORM snowflake_migrate_internal.create_dependents(saved);
     PERFORM snowflake_migrate_internal.run_saved(saved, 3, path);
-    PERFORM snowflake_migrate_internal.compare_dependents(saved, columns);
+    PERFORM snowflake_migrate_internal.require_same(
+        saved -> 'description', snowflake_migrate_internal.describe_dependents(columns), text 'the columns');
 END
 $function$;

@@ -51,8 +51,6 @@ $function$;
 CREATE TYPE snowflake_migrate_internal.named_dependent AS (
     place integer, kind text, class oid, object oid, owner oid, schema oid, identity text, quoted_name text, sql_name text
 );
-COMMENT ON TYPE snowflake_migrate_internal.named_dependent
-    IS 'An object that a migration drops and creates again, with its names in statements';
 
 CREATE FUNCTION snowflake_migrate_internal.named_dependents(columns snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.named_dependent LANGUAGE sql STABLE
@@ -81,7 +79,6 @@ $function$;
 -- role. part is 1 for the object itself, and more for its properties. dependent_statements()
 -- sets how constants are written in them.
 CREATE TYPE snowflake_migrate_internal.creation AS (place integer, identity text, part integer, rank bigint, statement text, role oid);
-COMMENT ON TYPE snowflake_migrate_internal.creation IS 'A statement that creates an object again, or a property of it';
 
 -- Views as they are created again. Materialized views are filled later.
 CREATE FUNCTION snowflake_migrate_internal.view_creations(dependents snowflake_migrate_internal.named_dependent[])

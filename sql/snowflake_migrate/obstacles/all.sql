@@ -1,21 +1,22 @@
 -- Obstacles to a migration, reported before anything is changed. Each obstacle
 -- has a remedy.
 
--- Obstacles in the server's configuration.
 CREATE FUNCTION snowflake_migrate_internal.server_obstacles()
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT NULL::regclass, NULL::name, 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
-           'Add it to shared_preload_libraries and restart the server. Keys are widened without it: keep_sequence => true.', '55000'
-    FROM snowflake_internal.get_status() AS s WHERE NOT s.preloaded AND current_setting('server_version_num')::integer < 170000
-  UNION ALL
-    SELECT NULL, NULL, 'this server does not issue IDs: snowflake.node_id is not set',
-           CASE WHEN s.preloaded THEN 'Set it in postgresql.conf and restart the server.'
-                ELSE 'A superuser sets it by ALTER SYSTEM SET snowflake.node_id = 0, and runs SELECT pg_reload_conf().' END
-           || ' Keys are widened without it: keep_sequence => true.', '55000'
+    SELECT NULL::regclass, NULL::name, 'this server does not issue IDs: ' || o.reason,
+           o.remedy || ' Keys are widened without it: keep_sequence => true.', '55000'
     FROM snowflake_internal.get_status() AS s
-    WHERE s.node_id IS NULL AND (s.preloaded OR current_setting('server_version_num')::integer >= 170000)
+    CROSS JOIN LATERAL (SELECT current_setting('server_version_num')::integer >= 170000) AS v (loads_later)
+    CROSS JOIN LATERAL (VALUES
+        (NOT s.preloaded AND NOT v.loads_later, 'snowflake is not in shared_preload_libraries',
+         'Add it to shared_preload_libraries and restart the server.'),
+        (s.node_id IS NULL AND (s.preloaded OR v.loads_later), 'snowflake.node_id is not set',
+         CASE WHEN s.preloaded THEN 'Set it in postgresql.conf and restart the server.'
+              ELSE 'A superuser sets it by ALTER SYSTEM SET snowflake.node_id = 0, and runs SELECT pg_reload_conf().' END)
+    ) AS o (applies, reason, remedy)
+    WHERE o.applies
   UNION ALL
     SELECT NULL, NULL, 'permission denied for function snowflake_nextval',
            format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
@@ -32,10 +33,7 @@ AS $function$
     WITH root (relation, attname) AS (
         SELECT key.target, key.column_name FROM unnest(keys) AS key
       UNION
-        SELECT r.relation, a.attname
-        FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
+        SELECT r.relation, r.attname FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow
     ), altered AS MATERIALIZED (
         SELECT DISTINCT c.oid::regclass AS relation, root.attname, c.relowner, c.relnamespace
         FROM root
@@ -61,7 +59,6 @@ AS $function$
       AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
 
--- Obstacles in the column itself.
 CREATE FUNCTION snowflake_migrate_internal.column_obstacles(target regclass, column_name name)
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -73,22 +70,21 @@ AS $function$
         FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
         WHERE c.oid = target
     )
-    SELECT target, column_name, format('column %I of %s is inherited', m.attname, m.relation),
-           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
-    FROM target_column AS m WHERE m.attinhcount > 0
-  UNION ALL
-    SELECT target, column_name, format('column %I of %s is generated from other columns', m.attname, m.relation),
-           'A generated column cannot have a default.', '55000'
-    FROM target_column AS m WHERE m.attgenerated <> ''
-  UNION ALL
-    SELECT target, column_name, 
-           format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
-           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-    FROM target_column AS m WHERE m.relforcerowsecurity
-  UNION ALL
-    SELECT target, column_name, format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
-           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
-    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+    SELECT target, column_name, o.obstacle, o.remedy, '55000'
+    FROM target_column AS m
+    CROSS JOIN LATERAL (VALUES
+        (1, m.attinhcount > 0, format('column %I of %s is inherited', m.attname, m.relation),
+         'Migrate the table it is inherited from; its partitions and child tables follow.'),
+        (2, m.attgenerated <> '', format('column %I of %s is generated from other columns', m.attname, m.relation),
+         'A generated column cannot have a default.'),
+        (3, m.relforcerowsecurity,
+         format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
+         format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation)),
+        (4, m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype),
+         format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
+         'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.')
+    ) AS o (place, applies, obstacle, remedy)
+    WHERE o.applies
   UNION ALL
     SELECT target, column_name, format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
            format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
@@ -120,34 +116,32 @@ AS $function$
         JOIN pg_class AS c ON c.oid = f.relation
         JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
     ), found (rank, obstacle, remedy) AS (
-        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
-               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
-        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
-      UNION ALL
-        SELECT 2, format('%s is a typed table', f.relation),
-               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
-        FROM tree AS f WHERE f.reloftype <> 0
-      UNION ALL
-        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
-               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
-        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
-        -- The table as a whole depends on the columns of its key, also on those in expressions.
-        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
-                        AND d.objid = f.relation AND d.objsubid = f.attribute
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
-      UNION ALL
-        SELECT 4, format('%s is a foreign table', f.relation),
-               'Its rows are on another server. Detach the table, and change the column on both servers.'
-        FROM tree AS f WHERE f.relkind = 'f'
-      UNION ALL
-        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
-               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, '
-                      'and INHERIT again afterwards.', f.relation)
+        SELECT o.rank, o.obstacle, o.remedy
         FROM tree AS f
-        -- Most have one parent, which is in the tree.
-        WHERE f.relation <> target AND f.attinhcount > 1
-          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
-                               WHERE i.inhrelid = f.relation)
+        CROSS JOIN LATERAL (VALUES
+            (1, EXISTS (SELECT FROM pg_type AS t WHERE t.oid = f.atttypid AND t.typtype = 'd'),
+             format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
+             'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'),
+            (2, f.reloftype <> 0, format('%s is a typed table', f.relation),
+             format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)),
+            -- The table as a whole depends on the columns of its key, also on those in expressions.
+            (3, EXISTS (SELECT FROM pg_partitioned_table AS p
+                        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = p.partrelid AND d.objsubid = f.attribute
+                         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.partrelid AND d.refobjsubid = 0 AND d.deptype = 'i'
+                        WHERE p.partrelid = f.relation),
+             format('column %I of %s is part of its partition key', column_name, f.relation),
+             'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'),
+            (4, f.relkind = 'f', format('%s is a foreign table', f.relation),
+             'Its rows are on another server. Detach the table, and change the column on both servers.'),
+            -- Most have one parent, which is in the tree.
+            (5, f.relation <> target AND f.attinhcount > 1
+                AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
+                                     WHERE i.inhrelid = f.relation),
+             format('column %I of %s is inherited from several tables', column_name, f.relation),
+             format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, '
+                    'and INHERIT again afterwards.', f.relation))
+        ) AS o (rank, applies, obstacle, remedy)
+        WHERE o.applies
     )
     SELECT target, column_name, f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;
@@ -256,11 +250,10 @@ BEGIN
     RETURN QUERY
         SELECT o.*
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL (
-            SELECT t.* FROM snowflake_migrate_internal.type_obstacles(r.relation, a.attname) AS t
+            SELECT t.* FROM snowflake_migrate_internal.type_obstacles(r.relation, r.attname) AS t
           UNION ALL
-            SELECT u.* FROM snowflake_migrate_internal.type_user_obstacles(r.relation, a.attname) AS u) AS o
+            SELECT u.* FROM snowflake_migrate_internal.type_user_obstacles(r.relation, r.attname) AS u) AS o
         WHERE r.is_narrow;
     RETURN QUERY
         SELECT o.*

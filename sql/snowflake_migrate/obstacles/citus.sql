@@ -86,7 +86,6 @@ AS $function$
                             ELSE 'create_distributed_table()' END)
 $function$;
 
--- Obstacles of tables of Citus.
 CREATE FUNCTION snowflake_migrate_internal.citus_obstacles(keys snowflake_migrate_internal.key[], keep_sequence boolean)
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp

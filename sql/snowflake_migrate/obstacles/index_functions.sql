@@ -20,12 +20,10 @@ BEGIN
                format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
                       concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
                       snowflake_migrate_internal.name_of(f.relation)) AS query
-        FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
+        FROM snowflake_migrate_internal.linked_tree(keys) AS f
         JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
         JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
-        WHERE r.is_narrow
+        WHERE f.is_narrow
           -- A rewrite builds all indexes, and the online way those that use the column.
           AND (online IS NOT TRUE
                OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid

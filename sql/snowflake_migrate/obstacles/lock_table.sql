@@ -13,13 +13,11 @@ RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
+        SELECT f.declared_by AS relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_migrate_internal.linked_tree(keys) AS f
         JOIN pg_class AS c ON c.oid = f.relation
-        WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
+        WHERE f.is_narrow
+        GROUP BY f.declared_by, f.relation, c.relkind, c.reltoastrelid
     ), side AS MATERIALIZED (
         SELECT k.oid, s.relation, s.attributes
         FROM pg_constraint AS k

@@ -262,7 +262,6 @@ AS $function$
     ORDER BY t.relation::text, e.description
 $function$;
 
--- Obstacles in what new rows meet.
 CREATE FUNCTION snowflake_migrate_internal.new_id_obstacles(keys snowflake_migrate_internal.key[], keep_sequence boolean, search_path text)
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off

@@ -4,7 +4,6 @@
 -- table; it is NULL if the whole server is meant, column_name if all narrow columns of
 -- the table are.
 CREATE TYPE snowflake_migrate_internal.obstacle AS (relation regclass, column_name name, obstacle text, remedy text, sqlstate_code text);
-COMMENT ON TYPE snowflake_migrate_internal.obstacle IS 'What prevents the migration of a column, and what removes it';
 
 -- The obstacles of each key: those of the columns that hold its IDs.
 CREATE FUNCTION snowflake_migrate_internal.obstacles_by_key(
@@ -77,7 +76,6 @@ AS $function$
           GROUP BY d.remedy) AS r
 $function$;
 
--- Fails if there are obstacles.
 CREATE FUNCTION snowflake_migrate_internal.refuse_obstacles(obstacles snowflake_migrate_internal.obstacle[], message text, hint text)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp

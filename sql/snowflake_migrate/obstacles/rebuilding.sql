@@ -93,7 +93,6 @@ EXCEPTION
 END
 $function$;
 
--- Obstacles in objects that are rebuilt with the columns.
 CREATE FUNCTION snowflake_migrate_internal.rebuild_obstacles(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -107,10 +106,8 @@ BEGIN
     FOR altered IN
         SELECT t.relation, t.attributes, array_agg(DISTINCT e.expression) AS expressions
         FROM (SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
-              FROM snowflake_migrate_internal.linked_columns(keys) AS r
-              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-              CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
-              WHERE r.is_narrow
+              FROM snowflake_migrate_internal.linked_tree(keys) AS f
+              WHERE f.is_narrow
               GROUP BY f.relation) AS t
         CROSS JOIN LATERAL snowflake_migrate_internal.expressions(t.relation, t.attributes) AS e
         -- Whole rows have another type in the query than in the table.
@@ -135,19 +132,16 @@ BEGIN
         END LOOP;
     END LOOP;
     RETURN QUERY
-        SELECT DISTINCT f.relation, a.attname,
+        SELECT DISTINCT f.relation, f.attname,
                format('foreign key %I of %s depends on unique index %s, which includes column %I',
-                      k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
+                      k.conname, k.conrelid::regclass, i.indexrelid::regclass, f.attname),
                format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), '
-                      'and add the foreign key again.', a.attname),
+                      'and add the foreign key again.', f.attname),
                '55000'
-        FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, n.attname) AS f
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+        FROM snowflake_migrate_internal.linked_tree(keys) AS f
         JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
         CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
         JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
-        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
+        WHERE f.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
 END
 $function$;

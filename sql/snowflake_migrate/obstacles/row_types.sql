@@ -113,10 +113,9 @@ AS $function$
     SELECT 'expression', u.* FROM used AS u
 $function$;
 
--- recreated: catalogs whose objects the migration drops and creates again itself.
-CREATE FUNCTION snowflake_migrate_internal.row_type_obstacles(
-    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
+-- What such an obstacle is to one of the two kinds of plan.
+CREATE FUNCTION snowflake_migrate_internal.row_type_obstacles(relations regclass[], online boolean)
+RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH server AS MATERIALIZED (
@@ -128,7 +127,7 @@ AS $function$
                    -- Earlier minor releases do not look at foreign tables.
                    THEN server.checks_expressions OR online
                         OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
-                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
+                   ELSE server.checks_expressions AND NOT online END
       UNION ALL
         -- ROW(...) and constants: their values are those of the columns in order.
         SELECT DISTINCT u.rank, u.relation, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy

@@ -35,7 +35,6 @@ AS $function$
 DECLARE
     relations regclass[];
     missing text;
-    relation regclass;
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(keys) AS key;
     PERFORM snowflake_migrate_internal.exclude_others(keys);
@@ -58,9 +57,7 @@ BEGIN
     FROM snowflake_migrate_internal.pace_settings((keys[1]).target, (keys[1]).column_name) AS s;
     relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation)
                        ORDER BY r.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, r.relation::text);
-    FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_migrate_internal.record_backfill(keys, relation);
-    END LOOP;
+    PERFORM snowflake_migrate_internal.record_backfill(keys, r) FROM unnest(relations) AS r;
     RETURN relations;
 END
 $function$;
@@ -92,15 +89,9 @@ RETURNS SETOF snowflake_migrate_internal.step LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    tables text[];
-    bytes numeric;
-    wal numeric;
-    rows numeric;
-    seconds numeric;
+    needs CONSTANT record := snowflake_migrate_internal.backfill_needs(keys);
 BEGIN
-    SELECT n.names, n.bytes, n.wal, n.rows, n.seconds INTO tables, bytes, wal, rows, seconds
-    FROM snowflake_migrate_internal.backfill_needs(keys) AS n;
-    IF tables IS NULL THEN
+    IF needs.names IS NULL THEN
         RETURN;
     END IF;
     -- Not needed if all tables are copied. The validation that follows would show
@@ -113,11 +104,11 @@ BEGIN
                       AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
     THEN
         RETURN NEXT snowflake_migrate_internal.step(text 'copy', (keys[1]).target, text 'ROW EXCLUSIVE',
-            format('copies about %s of %s', snowflake_migrate_internal.counted(rows::bigint, text 'row'),
-                   snowflake_migrate_internal.counted(cardinality(tables), text 'table')),
+            format('copies about %s of %s', snowflake_migrate_internal.counted(needs.rows::bigint, text 'row'),
+                   snowflake_migrate_internal.counted(needs.tables, text 'table')),
             format('%s, in batches, one transaction each. '
                    'Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL. Its %s',
-                   snowflake_migrate_internal.some_names(tables), pg_size_pretty(bytes), pg_size_pretty(wal),
+                   snowflake_migrate_internal.some_names(needs.names), pg_size_pretty(needs.bytes), pg_size_pretty(needs.wal),
                    snowflake_migrate_internal.pace_report(keys)),
             ARRAY[snowflake_migrate_internal.command(text 'copy', (keys[1]).target,
                 format('CALL snowflake_migrate.backfill(%L::pg_catalog.regclass, %L::pg_catalog.name%s)',
@@ -126,7 +117,7 @@ BEGIN
                                    array_agg(snowflake_migrate_internal.name_of(k.target) ORDER BY k.place),
                                    array_agg(k.column_name ORDER BY k.place))
                      FROM unnest(keys[2:]) WITH ORDINALITY AS k (target, column_name, place) HAVING count(*) > 0)))],
-            keys, in_transaction => false, work => (rows, bytes, seconds)::snowflake_migrate_internal.work);
+            keys, in_transaction => false, work => (needs.rows, needs.bytes, needs.seconds)::snowflake_migrate_internal.work);
     END IF;
     RETURN QUERY
         SELECT (snowflake_migrate_internal.step(text 'validation', s.relation, text 'SHARE UPDATE EXCLUSIVE',

@@ -18,12 +18,12 @@ AS $function$
       AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
 $function$;
 
+-- A batch of a backfill: its blocks, from first to before last; how to find and copy their rows; and the numbers
+-- of rows.
 CREATE TYPE snowflake_migrate_internal.batch AS (
     relation regclass, assignments text, condition text, search_path text, size integer,
     is_retry boolean, first bigint, last bigint, to_copy bigint, written bigint, missing bigint, locked_blocks int8multirange
 );
-COMMENT ON TYPE snowflake_migrate_internal.batch IS
-    'A batch of a backfill: its blocks, from first to before last; how to find and copy their rows; and the numbers of rows';
 
 -- Chooses the blocks of a batch: the next ones, or those of skipped rows. The range
 -- shrinks until it has no more rows than a batch.
@@ -171,7 +171,9 @@ BEGIN
     step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
         SELECT max(p.updated_at) FROM snowflake_migrate_internal.progress AS p
         WHERE p.target = step.target AND p.column_name = step.column_name));
-    PERFORM snowflake_migrate_internal.record_progress(step);
+    step.updated_at := clock_timestamp();
+    step.bytes_now := pg_total_relation_size(step.relation);
+    PERFORM snowflake_migrate_internal.keep_progress(step);
 END
 $function$;
 

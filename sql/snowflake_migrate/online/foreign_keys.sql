@@ -1,11 +1,11 @@
 -- The foreign keys on shadow columns: one for each foreign key that has a narrow
 -- column on either side.
 
+-- A foreign key of narrow columns, and its counterpart.
 CREATE TYPE snowflake_migrate_internal.shadow_foreign_key AS (
     foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
     is_to_be_valid boolean, is_ready boolean, definition text
 );
-COMMENT ON TYPE snowflake_migrate_internal.shadow_foreign_key IS 'A foreign key of narrow columns, and its counterpart';
 
 -- The foreign keys of the narrow columns, and those of their shadows.
 CREATE FUNCTION snowflake_migrate_internal.shadow_foreign_keys(keys snowflake_migrate_internal.key[])

@@ -55,10 +55,10 @@ AS $function$
     GROUP BY p.indexrelid
 $function$;
 
+-- An index of narrow columns, and its counterpart.
 CREATE TYPE snowflake_migrate_internal.shadow_index AS (
     index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
 );
-COMMENT ON TYPE snowflake_migrate_internal.shadow_index IS 'An index of narrow columns, and its counterpart';
 
 -- The indexes of the narrow columns, and those of their shadows.
 CREATE FUNCTION snowflake_migrate_internal.shadow_indexes(keys snowflake_migrate_internal.key[])

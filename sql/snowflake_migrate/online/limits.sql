@@ -48,28 +48,6 @@ BEGIN
 END
 $function$;
 
--- The slots that keep more WAL than a limit; NULL if none does.
-CREATE FUNCTION snowflake_migrate_internal.lagging_slots(max_slot_wal bigint, OUT names text, OUT kept bigint)
-LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_migrate_internal.some_names(array_agg(quote_ident(s.slot_name) ORDER BY s.slot_name)), max(s.kept)
-    FROM snowflake_migrate_internal.slots_with_wal() AS s
-    WHERE s.kept > max_slot_wal
-    HAVING count(*) > 0
-$function$;
-
--- By how much the tables of a migration and their indexes have grown since the backfill
--- first began, after its last batch of each; NULL before.
-CREATE FUNCTION snowflake_migrate_internal.growth(keys snowflake_migrate_internal.key[])
-RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT sum(p.bytes_now - p.bytes_before)::bigint
-    FROM snowflake_migrate_internal.progress AS p
-    WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name
-$function$;
-
 -- What the backfill waits for because of the disk; NULLs if it does not.
 CREATE FUNCTION snowflake_migrate_internal.disk_wait(
     keys snowflake_migrate_internal.key[], max_slot_wal bigint, max_growth bigint, OUT cause text, OUT report text
@@ -78,7 +56,10 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     slots record;
-    grown CONSTANT bigint := CASE WHEN max_growth IS NOT NULL THEN snowflake_migrate_internal.growth(keys) END;
+    -- Since the backfill first began, after its last batch of each table; NULL before.
+    grown CONSTANT bigint := (
+        SELECT sum(p.bytes_now - p.bytes_before)::bigint FROM snowflake_migrate_internal.progress AS p
+        WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name AND max_growth IS NOT NULL);
 BEGIN
     IF grown >= max_growth THEN
         cause := format('max_growth: the tables have grown by %s', pg_size_pretty(max_growth));
@@ -88,7 +69,9 @@ BEGIN
         RETURN;
     END IF;
     IF max_slot_wal IS NOT NULL THEN
-        SELECT l.names, l.kept INTO slots FROM snowflake_migrate_internal.lagging_slots(max_slot_wal) AS l;
+        SELECT snowflake_migrate_internal.some_names(array_agg(quote_ident(s.slot_name) ORDER BY s.slot_name)) AS names, max(s.kept) AS kept
+        INTO slots
+        FROM snowflake_migrate_internal.slots_with_wal() AS s WHERE s.kept > max_slot_wal HAVING count(*) > 0;
         IF slots.names IS NOT NULL THEN
             cause := format('replication slots: %s keep more than %s of WAL', slots.names, pg_size_pretty(max_slot_wal));
             report := format('waiting for replication slots: %s (max_slot_wal is %s, and up to %s are kept). '
@@ -187,11 +170,7 @@ BEGIN
     END IF;
     RETURN (SELECT coalesce(sum(snowflake_migrate_internal.rewrite_wal(
                 snowflake_migrate_internal.row_estimate(t.relation), snowflake_migrate_internal.total_bytes(t.relation))), 0)
-            FROM (SELECT DISTINCT tree.relation
-                  FROM snowflake_migrate_internal.linked_columns(keys) AS r
-                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-                  CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS tree
-                  WHERE r.is_narrow) AS t
+            FROM (SELECT DISTINCT f.relation FROM snowflake_migrate_internal.linked_tree(keys) AS f WHERE f.is_narrow) AS t
             JOIN pg_class AS c ON c.oid = t.relation AND c.relkind = 'r');
 END
 $function$;

@@ -11,10 +11,7 @@
 -- How long a step tries to acquire its locks before it fails.
 CREATE FUNCTION snowflake_migrate_internal.lock_time_limit()
 RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT interval '10 minutes'
-$function$;
+RETURN '10 minutes'::pg_catalog.interval;
 
 -- The longest wait for a lock that other sessions are not to notice, in
 -- milliseconds. It is shorter than deadlock_timeout, because resolving a deadlock
@@ -28,8 +25,20 @@ AS $function$
     FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
 $function$;
 
--- Who holds locks on tables that conflict with a mode, in words, NULL if no one does; and
--- what can be done.
+-- The locks of others on tables that conflict with a mode.
+CREATE FUNCTION snowflake_migrate_internal.conflicting_locks(relations regclass[], mode text)
+RETURNS TABLE (relation regclass, pid integer, virtual_transaction text) LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT l.relation::regclass, l.pid, l.virtualtransaction
+    FROM pg_locks AS l
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND CASE conflicting_locks.mode WHEN 'ACCESS EXCLUSIVE' THEN true WHEN 'ACCESS SHARE' THEN l.mode = 'AccessExclusiveLock'
+                   ELSE l.mode NOT IN ('AccessShareLock', 'RowShareLock') END
+$function$;
+
+-- Who holds them, in words, NULL if no one does; and what can be done.
 CREATE FUNCTION snowflake_migrate_internal.lock_holders(relations regclass[], mode text, OUT holders text, OUT hint text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -49,29 +58,20 @@ BEGIN
            || CASE WHEN count(p.gid) > 0 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
            || '. Run it again when they have ended.'
     INTO holders, hint
-    FROM pg_locks AS l
+    FROM snowflake_migrate_internal.conflicting_locks(relations, mode) AS l
     LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
     LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
-                           AND x.virtualtransaction = l.virtualtransaction
-    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
-    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND CASE lock_holders.mode WHEN 'ACCESS EXCLUSIVE' THEN true WHEN 'ACCESS SHARE' THEN l.mode = 'AccessExclusiveLock'
-                   ELSE l.mode NOT IN ('AccessShareLock', 'RowShareLock') END;
+                           AND x.virtualtransaction = l.virtual_transaction
+    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid;
 END
 $function$;
-
 -- The tables that a statement locks which changes columns of these tables: their partitions
 -- and children, and the other tables of their foreign keys.
 CREATE FUNCTION snowflake_migrate_internal.locked_with(relations regclass[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
-    )
+    WITH tree (oid) AS MATERIALIZED (SELECT snowflake_internal.tree(relations))
     SELECT ARRAY(
         SELECT tree.oid::regclass FROM tree
       UNION
@@ -88,25 +88,17 @@ RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    held regclass[];
-    found record;
+    held CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT l.relation FROM snowflake_migrate_internal.conflicting_locks(relations, mode) AS l ORDER BY 1);
+    held_by CONSTANT record := snowflake_migrate_internal.lock_holders(held, mode);
 BEGIN
-    held := ARRAY(
-        SELECT DISTINCT l.relation::regclass
-        FROM pg_locks AS l
-        WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-          AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-          AND CASE lock_timed_out.mode WHEN 'ACCESS EXCLUSIVE' THEN true WHEN 'ACCESS SHARE' THEN l.mode = 'AccessExclusiveLock'
-                   ELSE l.mode NOT IN ('AccessShareLock', 'RowShareLock') END
-        ORDER BY 1);
-    found := snowflake_migrate_internal.lock_holders(held, mode);
     PERFORM snowflake_internal.refuse('55P03',
         format('could not lock %s within lock_timeout (%s)',
                snowflake_migrate_internal.some_names(ARRAY(SELECT snowflake_migrate_internal.name_of(h.relation)
                                                            FROM unnest(CASE held WHEN '{}' THEN relations ELSE held END) AS h (relation))),
                current_setting('lock_timeout')),
-        detail => coalesce('Held by ' || found.holders || '.', 'No process holds it at this moment.'),
-        hint => 'Nothing was changed. ' || found.hint);
+        detail => coalesce('Held by ' || held_by.holders || '.', 'No process holds it at this moment.'),
+        hint => 'Nothing was changed. ' || held_by.hint);
 END
 $function$;
 
@@ -123,12 +115,10 @@ DECLARE
     -- A holder that waits for this transaction waits until it ends: CREATE INDEX CONCURRENTLY
     -- does so for each older snapshot. No deadlock is detected, as the attempts end before.
     is_waited_for CONSTANT boolean := EXISTS (
-        SELECT FROM pg_locks AS l
-        WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-          AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-          AND pg_backend_pid() = ANY (pg_blocking_pids(l.pid)));
+        SELECT FROM snowflake_migrate_internal.conflicting_locks(relations, text 'ACCESS EXCLUSIVE') AS l
+        WHERE pg_backend_pid() = ANY (pg_blocking_pids(l.pid)));
     wanted text;
-    found record;
+    held_by record;
 BEGIN
     IF NOT is_waited_for AND clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
         RETURN reported_at;
@@ -136,20 +126,34 @@ BEGIN
     wanted := snowflake_migrate_internal.some_names(ARRAY(
         SELECT snowflake_migrate_internal.name_of(r.relation)
         FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r ORDER BY r.relation::oid));
-    found := snowflake_migrate_internal.lock_holders(relations, mode);
+    held_by := snowflake_migrate_internal.lock_holders(relations, mode);
     IF is_waited_for THEN
         PERFORM snowflake_internal.refuse('55P03', format('could not lock %s: who holds it waits for this transaction', wanted),
-            detail => 'Held by ' || found.holders || '.', hint => found.hint);
+            detail => 'Held by ' || held_by.holders || '.', hint => held_by.hint);
     ELSIF clock_timestamp() - begun > time_limit AND time_limit = current_setting('lock_timeout')::interval THEN
         PERFORM snowflake_migrate_internal.lock_timed_out(relations, mode);
     ELSIF clock_timestamp() - begun > time_limit THEN
         PERFORM snowflake_internal.refuse('55P03', format('could not lock %s within %s', wanted, time_limit),
-            detail => coalesce('Held by ' || found.holders || '.', 'Other transactions kept locking it.'),
-            hint => found.hint);
+            detail => coalesce('Held by ' || held_by.holders || '.', 'Other transactions kept locking it.'),
+            hint => held_by.hint);
     END IF;
     RAISE NOTICE 'waiting for a lock on % for %', wanted, date_trunc('second', clock_timestamp() - begun)
-        USING DETAIL = coalesce('Held by ' || found.holders || '.', 'No process holds it at this moment.');
+        USING DETAIL = coalesce('Held by ' || held_by.holders || '.', 'No process holds it at this moment.');
     RETURN clock_timestamp();
+END
+$function$;
+
+-- The checks under a lock have to see the present state.
+CREATE FUNCTION snowflake_migrate_internal.require_read_committed()
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        PERFORM snowflake_internal.refuse('55000', 'a migration requires the isolation level READ COMMITTED',
+            detail => format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+            hint => 'SET default_transaction_isolation = ''read committed''.');
+    END IF;
 END
 $function$;
 
@@ -193,12 +197,8 @@ DECLARE
 BEGIN
     IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
         PERFORM snowflake_internal.refuse('22023', format('invalid lock mode: "%s"', mode));
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The checks under the lock have to see the present state.
-        PERFORM snowflake_internal.refuse('55000', 'a migration requires the isolation level READ COMMITTED',
-            detail => format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-            hint => 'SET default_transaction_isolation = ''read committed''.');
     END IF;
+    PERFORM snowflake_migrate_internal.require_read_committed();
     LOOP
         BEGIN
             attempt_started_at := clock_timestamp();

@@ -250,10 +250,6 @@ BEGIN
     RETURN QUERY
         SELECT o.*
         FROM snowflake_migrate_internal.row_type_obstacles(ARRAY(
-            SELECT DISTINCT f.relation
-            FROM snowflake_migrate_internal.linked_columns(keys) AS r
-            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-            CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
-            WHERE r.is_narrow), online) AS o;
+            SELECT DISTINCT f.relation FROM snowflake_migrate_internal.linked_tree(keys) AS f WHERE f.is_narrow), online) AS o;
 END
 $function$;

@@ -27,17 +27,6 @@ AS $function$
         ON p.target = pace_settings.target AND p.column_name = pace_settings.column_name
 $function$;
 
--- Other sessions of clients that run a statement in this database. Only members of
--- pg_read_all_stats see the state of other roles' sessions.
-CREATE FUNCTION snowflake_migrate_internal.active_sessions()
-RETURNS bigint LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT count(*)
-    FROM pg_stat_activity AS a
-    WHERE a.datname = current_database() AND a.backend_type = 'client backend' AND a.state = 'active' AND a.pid <> pg_backend_pid()
-$function$;
-
 -- Fails unless the current role can see what these limits need.
 CREATE FUNCTION snowflake_migrate_internal.require_statistics(max_replay_lag interval, max_active_sessions integer)
 RETURNS void LANGUAGE plpgsql STABLE
@@ -69,17 +58,14 @@ DECLARE
     slot_bytes CONSTANT bigint := snowflake_migrate_internal.limit_bytes('max_slot_wal', max_slot_wal);
     growth_bytes CONSTANT bigint := snowflake_migrate_internal.limit_bytes('max_growth', max_growth);
 BEGIN
-    IF batch_size < 1 THEN
-        PERFORM snowflake_internal.refuse('22023', format('batch_size must be at least 1, but is %s', batch_size));
-    ELSIF pause < interval '0' THEN
-        PERFORM snowflake_internal.refuse('22023', format('pause must not be negative, but is %s', pause));
-    ELSIF max_replay_lag < interval '0' THEN
-        PERFORM snowflake_internal.refuse('22023', format('max_replay_lag must not be negative, but is %s', max_replay_lag),
-            hint => '0 removes the limit.');
-    ELSIF max_active_sessions < -1 THEN
-        PERFORM snowflake_internal.refuse('22023', format('max_active_sessions must be at least -1, but is %s', max_active_sessions),
-            hint => '-1 removes the limit.');
-    ELSIF num_nonnulls(batch_size, pause, max_replay_lag, max_active_sessions, max_slot_wal, max_growth, is_paused) = 0 THEN
+    PERFORM snowflake_internal.refuse('22023', format('%s, but is %s', c.rule, c.value), hint => c.hint)
+    FROM (VALUES ('batch_size must be at least 1', batch_size < 1, batch_size::text, NULL),
+                 ('pause must not be negative', pause < interval '0', pause::text, NULL),
+                 ('max_replay_lag must not be negative', max_replay_lag < interval '0', max_replay_lag::text, '0 removes the limit.'),
+                 ('max_active_sessions must be at least -1', max_active_sessions < -1, max_active_sessions::text, '-1 removes the limit.')
+         ) AS c (rule, is_broken, value, hint)
+    WHERE c.is_broken;
+    IF num_nonnulls(batch_size, pause, max_replay_lag, max_active_sessions, max_slot_wal, max_growth, is_paused) = 0 THEN
         RETURN;
     END IF;
     PERFORM snowflake_migrate_internal.require_statistics(nullif(max_replay_lag, interval '0'), nullif(max_active_sessions, -1));
@@ -117,7 +103,11 @@ AS $function$
 DECLARE
     shortest_slow CONSTANT double precision := 0.1;
     longest_slow CONSTANT double precision := 10;
-    active CONSTANT bigint := snowflake_migrate_internal.active_sessions();
+    -- Other sessions of clients that run a statement in this database. Only members of
+    -- pg_read_all_stats see the state of other roles' sessions.
+    active CONSTANT bigint := (
+        SELECT count(*) FROM pg_stat_activity AS a
+        WHERE a.datname = current_database() AND a.backend_type = 'client backend' AND a.state = 'active' AND a.pid <> pg_backend_pid());
 BEGIN
     IF slowed_at IS DISTINCT FROM batch_ended_at THEN
         slowed_at := batch_ended_at;

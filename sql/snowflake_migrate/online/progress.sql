@@ -90,18 +90,6 @@ BEGIN
 END
 $function$;
 
--- Records the progress of a batch, in the transaction of the batch.
-CREATE FUNCTION snowflake_migrate_internal.record_progress(step snowflake_migrate_internal.progress)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    step.updated_at := clock_timestamp();
-    step.bytes_now := pg_total_relation_size(step.relation);
-    PERFORM snowflake_migrate_internal.keep_progress(step);
-END
-$function$;
-
 -- The planner's estimate of the number of rows, from the table's present size.
 CREATE FUNCTION snowflake_migrate_internal.row_estimate(relation regclass)
 RETURNS bigint LANGUAGE sql STABLE
@@ -121,7 +109,6 @@ AS $function$
     WHERE c.oid = relation
 $function$;
 
--- What a backfill has done.
 CREATE FUNCTION snowflake_migrate_internal.backfill_summary(keys snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp

@@ -14,12 +14,12 @@ AS $function$
             || '_' || original)::name
 $function$;
 
+-- A narrow column, and the names and existing objects of its shadow.
 CREATE TYPE snowflake_migrate_internal.shadow_column AS (
     relation regclass, attribute smallint, narrow name, is_required boolean,
     shadow_name name, trigger_name name, check_name name,
     shadow smallint, trigger_oid oid, check_oid oid, is_kept boolean, is_filled boolean
 );
-COMMENT ON TYPE snowflake_migrate_internal.shadow_column IS 'A narrow column, and the names and existing objects of its shadow';
 
 -- The narrow columns that hold the same IDs, and the existing objects of their
 -- shadows: the column, the trigger that fills it, and the constraint whose
@@ -67,11 +67,11 @@ BEGIN
 END
 $function$;
 
+-- A CHECK constraint of narrow columns, and its counterpart.
 CREATE TYPE snowflake_migrate_internal.shadow_check AS (
     check_constraint oid, name name, relation regclass, shadow_name name, shadow oid, is_to_be_valid boolean, is_ready boolean,
     definition text
 );
-COMMENT ON TYPE snowflake_migrate_internal.shadow_check IS 'A CHECK constraint of narrow columns, and its counterpart';
 
 -- The CHECK constraints on shadow columns: one for each CHECK constraint that uses a
 -- narrow column. The definition is NULL if the expression cannot be mapped to the

@@ -1,10 +1,10 @@
 -- The extended statistics of shadow columns: one statistics object for each of those
 -- that use a narrow column.
 
+-- A statistics object of narrow columns, and its counterpart.
 CREATE TYPE snowflake_migrate_internal.shadow_statistic AS (
     statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
 );
-COMMENT ON TYPE snowflake_migrate_internal.shadow_statistic IS 'A statistics object of narrow columns, and its counterpart';
 
 -- The statistics objects of narrow columns, and those of their shadows.
 CREATE FUNCTION snowflake_migrate_internal.shadow_statistics(keys snowflake_migrate_internal.key[])

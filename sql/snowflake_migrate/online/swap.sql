@@ -1,7 +1,6 @@
 -- Replacing all narrow columns by their shadow columns, in one statement that
 -- only changes the catalog.
 
--- The columns that are replaced.
 CREATE FUNCTION snowflake_migrate_internal.swap_columns(keys snowflake_migrate_internal.key[])
 RETURNS snowflake_migrate_internal.key[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -38,7 +37,8 @@ RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT ARRAY(
-        SELECT unnest(snowflake_migrate_internal.switched_sequences(keys)) WHERE NOT keep_sequence
+        -- What the switch renames or drops.
+        SELECT w.sequence FROM snowflake_migrate_internal.sequences_at_switch(keys) AS w WHERE w.fate <> 'kept' AND NOT keep_sequence
       UNION
         SELECT d.objid::regclass
         FROM snowflake_migrate_internal.shadows(keys) AS s
@@ -129,7 +129,18 @@ AS $function$
                   WHERE e.classoid = 'pg_class'::regclass AND e.objoid = ANY (relations)) AS r
 $function$;
 
--- Fails unless everything is ready for the swap.
+CREATE FUNCTION snowflake_migrate_internal.refuse_swap(keys snowflake_migrate_internal.key[], missing text)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_migrate_internal.key_names(keys)
+            || CASE WHEN cardinality(keys) = 1 THEN ' is' ELSE ' are' END),
+        detail => missing,
+        hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
+END
+$function$;
+
 CREATE FUNCTION snowflake_migrate_internal.require_ready(keys snowflake_migrate_internal.key[], search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -147,12 +158,7 @@ BEGIN
         SELECT string_agg(o.obstacle, E'\n') INTO missing
         FROM snowflake_migrate_internal.swap_obstacles(keys, search_path, keep_sequence) AS o;
     END IF;
-    IF missing IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_migrate_internal.key_names(keys)
-                || CASE WHEN cardinality(keys) = 1 THEN ' is' ELSE ' are' END),
-            detail => missing,
-            hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
-    END IF;
+    PERFORM snowflake_migrate_internal.refuse_swap(keys, missing) WHERE missing IS NOT NULL;
 END
 $function$;
 
@@ -183,7 +189,6 @@ AS $function$
     FROM proof JOIN pg_replication_slots AS r ON age(r.xmin) >= proof.age
 $function$;
 
--- Waits until no session has such a snapshot.
 CREATE FUNCTION snowflake_migrate_internal.await_snapshots(keys snowflake_migrate_internal.key[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -253,34 +258,49 @@ BEGIN
 END
 $function$;
 
+-- What the swap runs and creates again. fingerprint is that of dependents.
+CREATE TYPE snowflake_migrate_internal.prepared_swap AS (
+    commands snowflake_migrate_internal.command[], not_nulls jsonb, narrow snowflake_migrate_internal.key[],
+    fingerprint text, dependents jsonb
+);
+
+CREATE FUNCTION snowflake_migrate_internal.prepare_swap(keys snowflake_migrate_internal.key[], keep_sequence boolean)
+RETURNS snowflake_migrate_internal.prepared_swap LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    swap snowflake_migrate_internal.prepared_swap;
+BEGIN
+    swap.commands := ARRAY(SELECT c FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS c);
+    swap.not_nulls := snowflake_migrate_internal.not_null_names(keys);
+    swap.narrow := snowflake_migrate_internal.swap_columns(keys);
+    -- Before they are read.
+    swap.fingerprint := snowflake_migrate_internal.dependents_fingerprint(swap.narrow);
+    PERFORM snowflake_migrate_internal.pin_dependents(swap.narrow);
+    swap.dependents := snowflake_migrate_internal.save_dependents(swap.narrow);
+    RETURN swap;
+END
+$function$;
+
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_migrate_internal.swap_locked(
     keys snowflake_migrate_internal.key[], locked regclass[], relations regclass[], before text,
-    commands snowflake_migrate_internal.command[], not_nulls jsonb,
-    dependents jsonb, dependents_before text, search_path text, keep_sequence boolean)
-RETURNS void LANGUAGE plpgsql
+    swap snowflake_migrate_internal.prepared_swap, search_path text, keep_sequence boolean
+) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     identities snowflake_migrate_internal.origins[];
-    narrow snowflake_migrate_internal.key[];
 BEGIN
     PERFORM snowflake_migrate_internal.lock(locked, text 'ACCESS EXCLUSIVE');
-    narrow := snowflake_migrate_internal.swap_columns(keys);
     IF snowflake_migrate_internal.fingerprint(relations) IS DISTINCT FROM before
-       OR snowflake_migrate_internal.dependents_fingerprint(narrow) IS DISTINCT FROM dependents_before THEN
-        IF NOT snowflake_migrate_internal.swap_relations(keys) <@ relations THEN
-            PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_migrate_internal.key_names(keys)
-                || CASE WHEN cardinality(keys) = 1 THEN ' is' ELSE ' are' END),
-                detail => 'A foreign key or a view was added in the meantime.',
-                hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
-        END IF;
+       OR snowflake_migrate_internal.dependents_fingerprint(snowflake_migrate_internal.swap_columns(keys))
+          IS DISTINCT FROM swap.fingerprint THEN
+        PERFORM snowflake_migrate_internal.refuse_swap(keys, text 'A foreign key or a view was added in the meantime.')
+        WHERE NOT snowflake_migrate_internal.swap_relations(keys) <@ relations;
         PERFORM snowflake_migrate_internal.require_ready(keys, search_path, keep_sequence);
-        commands := ARRAY(SELECT c FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS c);
-        not_nulls := snowflake_migrate_internal.not_null_names(keys);
-        PERFORM snowflake_migrate_internal.pin_dependents(narrow);
-        dependents := snowflake_migrate_internal.save_dependents(narrow);
+        swap := snowflake_migrate_internal.prepare_swap(keys, keep_sequence);
     END IF;
     IF keep_sequence THEN
         identities := snowflake_migrate_internal.lock_identities(keys);
@@ -292,19 +312,20 @@ BEGIN
         PERFORM snowflake_migrate_internal.record_origin(key.target, key.column_name)
         FROM unnest(keys) AS key;
     END IF;
-    PERFORM snowflake_migrate_internal.drop_dependents(dependents);
-    PERFORM snowflake_migrate_internal.run_all(commands, search_path);
+    PERFORM snowflake_migrate_internal.drop_dependents(swap.dependents);
+    PERFORM snowflake_migrate_internal.run_all(swap.commands, search_path);
     IF NOT keep_sequence THEN
         PERFORM snowflake_internal.run(s.relation, s.statement)
         FROM unnest(keys) AS key
         CROSS JOIN LATERAL snowflake_migrate_internal.boundary_statements(
             snowflake_migrate_internal.origin(key.target, key.column_name)) AS s;
     END IF;
-    PERFORM snowflake_migrate_internal.restore_not_nulls(not_nulls);
+    PERFORM snowflake_migrate_internal.restore_not_nulls(swap.not_nulls);
     PERFORM snowflake_migrate_internal.continue_identity(i) FROM unnest(identities) AS i;
     -- After the constraints, which views with GROUP BY may use.
-    PERFORM snowflake_migrate_internal.create_dependents(dependents);
-    PERFORM snowflake_migrate_internal.compare_dependents(dependents, narrow);
+    PERFORM snowflake_migrate_internal.create_dependents(swap.dependents);
+    PERFORM snowflake_migrate_internal.require_same(
+        swap.dependents -> 'description', snowflake_migrate_internal.describe_dependents(swap.narrow), text 'the columns');
     -- Only needed for a layout whose first IDs fit into an integer.
     IF NOT keep_sequence AND snowflake_migrate_internal.first_id_at(now()) <= 2147483647 THEN
         PERFORM snowflake_migrate_internal.refuse_obstacles(
@@ -329,11 +350,7 @@ DECLARE
     locked CONSTANT regclass[] := snowflake_migrate_internal.swap_sequences(keys, keep_sequence) || relations;
     former_timeout CONSTANT text := current_setting('lock_timeout');
     before CONSTANT text := snowflake_migrate_internal.fingerprint(relations);
-    commands snowflake_migrate_internal.command[];
-    not_nulls jsonb;
-    narrow snowflake_migrate_internal.key[];
-    dependents jsonb;
-    dependents_before text;
+    prepared snowflake_migrate_internal.prepared_swap;
     started_at timestamptz;
     last_notice_at timestamptz;
     pause double precision := 0.25;
@@ -344,18 +361,12 @@ BEGIN
     PERFORM snowflake_migrate_internal.require_ready(keys, search_path, keep_sequence);
     PERFORM snowflake_migrate_internal.await_snapshots(keys);
     PERFORM snowflake_migrate_internal.pin(keys);
-    commands := ARRAY(SELECT c FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS c);
-    not_nulls := snowflake_migrate_internal.not_null_names(keys);
-    narrow := snowflake_migrate_internal.swap_columns(keys);
-    dependents_before := snowflake_migrate_internal.dependents_fingerprint(narrow);
-    PERFORM snowflake_migrate_internal.pin_dependents(narrow);
-    dependents := snowflake_migrate_internal.save_dependents(narrow);
+    prepared := snowflake_migrate_internal.prepare_swap(keys, keep_sequence);
     started_at := clock_timestamp();
     last_notice_at := started_at;
     LOOP
         BEGIN
-            PERFORM snowflake_migrate_internal.swap_locked(keys, locked, relations, before, commands, not_nulls,
-                                                              dependents, dependents_before, search_path, keep_sequence);
+            PERFORM snowflake_migrate_internal.swap_locked(keys, locked, relations, before, prepared, search_path, keep_sequence);
             PERFORM snowflake_migrate_internal.recompile(keys);
             EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
             RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, keep_sequence);
@@ -390,11 +401,10 @@ AS $function$
           FROM snowflake_migrate_internal.shadows(keys) AS s
           WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_migrate_internal.lacks_statistics(s.relation, s.shadow_name)
         UNION ALL
-          SELECT r.relation, r.attribute, a.attname
+          SELECT r.relation, r.attribute, r.attname
           FROM snowflake_migrate_internal.linked_columns(keys) AS r
-          JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
           JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
-          WHERE NOT r.is_narrow AND snowflake_migrate_internal.lacks_statistics(r.relation, a.attname)
+          WHERE NOT r.is_narrow AND snowflake_migrate_internal.lacks_statistics(r.relation, r.attname)
         UNION ALL
           SELECT w.relation, NULL, NULL
           FROM snowflake_migrate_internal.analyzed_whole(keys) AS w WHERE w.is_lacking) AS c

@@ -3,11 +3,10 @@
 --   6       drops the narrow columns, and with them their indexes, constraints and statistics objects
 --   7 to 11 give the shadow columns and the counterparts the former names
 --  12 to 17 restore what belonged to the dropped ones, from the defaults to the owners
+-- kind and role are those of the command.
 CREATE TYPE snowflake_migrate_internal.swap_statement AS (
     place integer, depth integer, kind text, relation regclass, text text, role oid
 );
-COMMENT ON TYPE snowflake_migrate_internal.swap_statement IS
-    'A statement of the swap: its kind and role are those of its command, and place, depth and text its order';
 
 -- The shadow columns take the place of the narrow ones.
 CREATE FUNCTION snowflake_migrate_internal.swap_column_statements(shadows snowflake_migrate_internal.shadow_column[])
@@ -220,7 +219,6 @@ AS $function$
     WHERE NOT keep_sequence
 $function$;
 
--- The commands of the swap in order.
 CREATE FUNCTION snowflake_migrate_internal.swap_commands(keys snowflake_migrate_internal.key[], keep_sequence boolean)
 RETURNS SETOF snowflake_migrate_internal.command LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp

@@ -20,7 +20,6 @@ AS $function$
       AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')
 $function$;
 
--- Whether a table is one of them.
 CREATE FUNCTION snowflake_migrate_internal.copies_as_replica(relation regclass)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -58,24 +57,20 @@ $function$;
 -- table has another owner since, it has another number.
 CREATE FUNCTION snowflake_migrate_internal.guard_pattern()
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT E'\\(\\(COALESCE\\(current_setting\\(''snowflake_migrate_internal\\.copying''::text, true\\), ''''::text\\) <> ''on''::text\\) '
-           'OR \\(NOT pg_has_role\\(SESSION_USER, ''([0-9]+)''::oid, ''(USAGE, SET|MEMBER)''::text\\)\\) '
-           'OR \\(NOT pg_has_role\\(CURRENT_USER, ''\\1''::oid, ''\\2''::text\\)\\)\\)'
-$function$;
+RETURN E'\\(\\(COALESCE\\(current_setting\\(''snowflake_migrate_internal\\.copying''::text, true\\), ''''::text\\) <> ''on''::text\\) '
+       'OR \\(NOT pg_has_role\\(SESSION_USER, ''([0-9]+)''::oid, ''(USAGE, SET|MEMBER)''::text\\)\\) '
+       'OR \\(NOT pg_has_role\\(CURRENT_USER, ''\\1''::oid, ''\\2''::text\\)\\)\\)';
 
+-- A trigger that fires on each UPDATE, and its definition: without the condition of a migration, but with what
+-- that has of it. Without head, if the definition is of an unknown form.
 CREATE TYPE snowflake_migrate_internal.update_trigger AS (
-    trigger_oid oid, relation regclass, name name, enabled text, is_constraint boolean,
+    trigger_oid oid, relation regclass, name name, enabled text,
     -- CREATE [CONSTRAINT] TRIGGER name ... FOR EACH ..., and EXECUTE FUNCTION ...
     head text, condition text, tail text,
     guard_owner oid, guard_privilege text,
     -- By the condition for the present owner of the table.
     is_guarded boolean
 );
-COMMENT ON TYPE snowflake_migrate_internal.update_trigger IS
-    'A trigger that fires on each UPDATE, and its definition: without the condition of a migration, but with what that has of it. '
-    'Without head, if the definition is of an unknown form';
 
 -- What pg_get_triggerdef() shows before and after the condition. PostgreSQL has no function
 -- that shows the condition by itself.
@@ -127,8 +122,7 @@ AS $function$
         WHERE t.tgrelid = ANY (relations) AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
           AND t.tgfoid <> 'snowflake_migrate_internal.shadow()'::regprocedure
     ), shown AS MATERIALIZED (
-        SELECT t.oid, t.tgrelid, t.relowner, t.tgname, t.tgenabled::text AS enabled, t.tgconstraint <> 0 AS is_constraint,
-               f.head, f.tail, d.definition,
+        SELECT t.oid, t.tgrelid, t.relowner, t.tgname, t.tgenabled::text AS enabled, f.head, f.tail, d.definition,
                t.tgqual IS NOT NULL AS has_condition,
                starts_with(d.definition, f.head || CASE WHEN t.tgqual IS NULL THEN '' ELSE 'WHEN (' END)
                AND right(d.definition, length(f.tail) + 2) = CASE WHEN t.tgqual IS NULL THEN right(f.head, 2) ELSE ') ' END || f.tail
@@ -142,7 +136,7 @@ AS $function$
                     END AS condition
         FROM shown AS s
     )
-    SELECT p.oid, p.tgrelid, p.tgname, p.enabled, p.is_constraint, CASE WHEN p.is_known THEN p.head END,
+    SELECT p.oid, p.tgrelid, p.tgname, p.enabled, CASE WHEN p.is_known THEN p.head END,
            CASE WHEN alone.parts IS NOT NULL THEN NULL
                 -- (guard AND condition)
                 WHEN joined.parts IS NOT NULL
@@ -159,7 +153,6 @@ AS $function$
         SELECT coalesce(alone.parts[1], joined.parts[2]), coalesce(alone.parts[2], joined.parts[3])) AS guard (owner, privilege)
 $function$;
 
--- The triggers of tables that have to get the condition.
 CREATE FUNCTION snowflake_migrate_internal.unguarded_triggers(relations regclass[])
 RETURNS SETOF snowflake_migrate_internal.update_trigger LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -225,16 +218,12 @@ AS $function$
     JOIN pg_depend AS d ON d.classid = 'pg_trigger'::regclass AND d.objid = p.oid AND d.deptype = 'x'
     JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
   UNION ALL
-    SELECT 6, ARRAY[format('COMMENT ON TRIGGER %I ON %s IS %s', p.name, p.table_name,
-                           snowflake_migrate_internal.portable('''' || replace(c.text, '''', '''''') || ''''))]
+    SELECT c.place, ARRAY[format('COMMENT ON %s %I ON %s IS %s', c.kind, c.name, p.table_name,
+                                 snowflake_migrate_internal.portable('''' || replace(c.text, '''', '''''') || ''''))]
     FROM present AS p
-    CROSS JOIN LATERAL obj_description(p.oid, 'pg_trigger') AS c (text)
-    WHERE p.tgconstraint <> 0 AND c.text IS NOT NULL
-  UNION ALL
-    SELECT 7, ARRAY[format('COMMENT ON CONSTRAINT %I ON %s IS %s', p.first_name, p.table_name,
-                           snowflake_migrate_internal.portable('''' || replace(c.text, '''', '''''') || ''''))]
-    FROM present AS p
-    CROSS JOIN LATERAL obj_description(p.tgconstraint, 'pg_constraint') AS c (text)
+    CROSS JOIN LATERAL (VALUES (6, 'TRIGGER', p.name, obj_description(p.oid, 'pg_trigger')),
+                               (7, 'CONSTRAINT', p.first_name, obj_description(p.tgconstraint, 'pg_constraint')))
+        AS c (place, kind, name, text)
     WHERE p.tgconstraint <> 0 AND c.text IS NOT NULL
 $function$;
 
@@ -264,12 +253,9 @@ DECLARE
     statements CONSTANT text[] := ARRAY(
         SELECT array_to_string(s.parts, owner::text)
         FROM snowflake_migrate_internal.trigger_statements(update_trigger, is_to_be_guarded) AS s ORDER BY s.place);
-    statement text;
     present snowflake_migrate_internal.update_trigger;
 BEGIN
-    FOREACH statement IN ARRAY statements LOOP
-        PERFORM snowflake_internal.run(relation, statement);
-    END LOOP;
+    PERFORM snowflake_internal.run(relation, s) FROM unnest(statements) AS s;
     SELECT u.* INTO present
     FROM snowflake_migrate_internal.update_trigger_definitions(ARRAY[relation]) AS u WHERE u.name = update_trigger.name;
     IF present.is_guarded IS DISTINCT FROM is_to_be_guarded
@@ -303,7 +289,6 @@ BEGIN
 END
 $function$;
 
--- Takes it from them.
 CREATE FUNCTION snowflake_migrate_internal.unguard_update_triggers(relation regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -395,7 +380,6 @@ BEGIN
 END
 $function$;
 
--- The steps before the copy.
 CREATE FUNCTION snowflake_migrate_internal.guard_steps(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -414,7 +398,6 @@ AS $function$
     ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text
 $function$;
 
--- The steps after it.
 CREATE FUNCTION snowflake_migrate_internal.unguard_steps(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp

@@ -23,11 +23,11 @@ $function$;
 
 -- The CHECK of a table: its name, the bound and the time from which it refuses nothing.
 CREATE FUNCTION snowflake_migrate_internal.partition_check(target regclass)
-RETURNS TABLE (name name, bound bigint, expires_at timestamp with time zone, is_validated boolean) LANGUAGE sql STABLE
+RETURNS TABLE (name name, bound bigint, expires_at timestamp with time zone) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     -- As PostgreSQL writes the arguments.
-    SELECT k.conname, p.arguments[1]::bigint, to_timestamp(p.arguments[2]::bigint / 1000.0), k.convalidated
+    SELECT k.conname, p.arguments[1]::bigint, to_timestamp(p.arguments[2]::bigint / 1000.0)
     FROM pg_constraint AS k
     JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid AND d.refclassid = 'pg_proc'::regclass
                        AND d.refobjid = 'snowflake_migrate_internal.partition_bound(bigint, bigint)'::regprocedure
@@ -44,9 +44,9 @@ LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    step CONSTANT interval := settings ->> 'step';
+    step CONSTANT interval := (settings ->> 'step')::interval;
     zone CONSTANT text := snowflake_partitions_internal.zone_of(step, settings ->> 'time_zone');
-    lead CONSTANT interval := settings ->> 'lead';
+    lead CONSTANT interval := (settings ->> 'lead')::interval;
     begun CONSTANT timestamp with time zone := clock_timestamp();
 BEGIN
     bound := snowflake_internal.min_id(snowflake_partitions_internal.partition_boundary(

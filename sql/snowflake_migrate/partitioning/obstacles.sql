@@ -45,57 +45,50 @@ AS $function$
     WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = target AND k.conrelid <> target
 $function$;
 
--- Obstacles in the table itself.
 CREATE FUNCTION snowflake_migrate_internal.partition_table_obstacles(target regclass, column_name name)
 RETURNS TABLE (rank integer, obstacle text, remedy text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH relation AS MATERIALIZED (
-        SELECT c.*, a.amname FROM pg_class AS c LEFT JOIN pg_am AS a ON a.oid = c.relam WHERE c.oid = target
-    )
-    SELECT 1, format('%s is no permanent table', target), 'Make it one: ALTER TABLE ... SET LOGGED. Temporary tables are not converted.'
-    FROM relation AS c WHERE c.relpersistence <> 'p'
-  UNION ALL
-    SELECT 2, format('%s is a typed table', target), format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', target)
-    FROM relation AS c WHERE c.reloftype <> 0
-  UNION ALL
-    SELECT 3, format('%s has the access method %I', target, c.amname),
-        'New partitions would have another one: ALTER TABLE ... SET ACCESS METHOD heap.'
-    FROM relation AS c WHERE c.amname <> 'heap'
+    SELECT o.rank, o.obstacle, o.remedy
+    FROM pg_class AS c LEFT JOIN pg_am AS a ON a.oid = c.relam
+    CROSS JOIN LATERAL (VALUES
+        (1, c.relpersistence <> 'p', format('%s is no permanent table', target),
+         'Make it one: ALTER TABLE ... SET LOGGED. Temporary tables are not converted.'),
+        (2, c.reloftype <> 0, format('%s is a typed table', target),
+         format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', target)),
+        (3, a.amname <> 'heap', format('%s has the access method %I', target, a.amname),
+         'New partitions would have another one: ALTER TABLE ... SET ACCESS METHOD heap.'),
+        (5, target = ANY (snowflake_internal.distributed_tables()), format('%s is distributed by Citus', target), 'Partition it by hand.'),
+        (6, EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = target AND d.deptype = 'e'),
+         format('%s belongs to an extension', target), 'Only the extension can change it.'),
+        (8, EXISTS (SELECT FROM pg_subscription_rel AS s WHERE s.srrelid = target), format('a subscription replicates into %s', target),
+         'Its state is that of the table, which becomes a partition. Convert the publisher''s table, or end the subscription.')
+    ) AS o (rank, applies, obstacle, remedy)
+    WHERE c.oid = target AND o.applies
   UNION ALL
     SELECT 4, CASE WHEN i.inhrelid = target THEN format('%s is a partition or a child of %s', target, i.inhparent::regclass)
                    ELSE format('%s has the child table %s', target, i.inhrelid::regclass) END,
            'PostgreSQL does not combine inheritance with partitions: ALTER TABLE ... NO INHERIT.'
     FROM pg_inherits AS i WHERE target IN (i.inhrelid, i.inhparent)
   UNION ALL
-    SELECT 5, format('%s is distributed by Citus', target), 'Partition it by hand.'
-    WHERE target = ANY (snowflake_internal.distributed_tables())
-  UNION ALL
-    SELECT 6, format('%s belongs to an extension', target), 'Only the extension can change it.'
-    WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = target AND d.deptype = 'e')
-  UNION ALL
     SELECT 7, format('column %I of %s is an identity column', a.attname, target),
            format('PostgreSQL attaches no partition with one. ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY, '
                   'and give it a default with a sequence.', target, a.attname)
     FROM pg_attribute AS a WHERE a.attrelid = target AND a.attidentity <> '' AND a.attname <> column_name
-  UNION ALL
-    SELECT 8, format('a subscription replicates into %s', target),
-           'Its state is that of the table, which becomes a partition. Convert the publisher''s table, or end the subscription.'
-    WHERE EXISTS (SELECT FROM pg_subscription_rel AS s WHERE s.srrelid = target)
   UNION ALL
     SELECT 9, format('publication %I publishes the partitions of %s under their own names', p.pubname, target),
            format('ALTER PUBLICATION %I SET (publish_via_partition_root = true). It changes nothing for other tables.', p.pubname)
     FROM pg_publication AS p
     WHERE NOT p.pubviaroot AND (p.puballtables
         OR EXISTS (SELECT FROM pg_publication_rel AS r WHERE r.prpubid = p.oid AND r.prrelid = target)
-        OR EXISTS (SELECT FROM pg_publication_namespace AS n JOIN relation AS c ON c.relnamespace = n.pnnspid WHERE n.pnpubid = p.oid))
+        OR EXISTS (SELECT FROM pg_publication_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.pnnspid
+                   WHERE n.pnpubid = p.oid AND c.oid = target))
   UNION ALL
     SELECT 10, format('%s has the security label %L', pg_describe_object(l.classoid, l.objoid, l.objsubid), l.label),
            'Remove it, and set it again afterwards.'
     FROM pg_seclabel AS l WHERE l.classoid = 'pg_class'::regclass AND l.objoid = target
 $function$;
 
--- Obstacles in its constraints and indexes.
 CREATE FUNCTION snowflake_migrate_internal.partition_constraint_obstacles(target regclass, column_name name)
 RETURNS TABLE (rank integer, obstacle text, remedy text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -165,7 +158,6 @@ AS $function$
     FROM own AS k WHERE k.is_period
 $function$;
 
--- Obstacles in the foreign keys of other tables.
 CREATE FUNCTION snowflake_migrate_internal.partition_reference_obstacles(target regclass, column_name name)
 RETURNS TABLE (rank integer, obstacle text, remedy text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -223,24 +215,23 @@ AS $function$
     FROM pg_trigger AS t
     WHERE t.tgrelid = target AND NOT t.tgisinternal AND t.tgtype & 1 = 1 AND (t.tgoldtable IS NOT NULL OR t.tgnewtable IS NOT NULL)
   UNION ALL
-    SELECT 47, format('%s uses %s or its row type', d.identity, target),
-           'It would go on with the first partition. Drop it, or give a column the type of the values that it needs.'
+    SELECT o.rank, o.obstacle, o.remedy
     FROM dependent AS d
-    WHERE d.kind = 'other'
-      -- The tables that have such a column are named.
-      AND (d.class <> 'pg_type'::regclass OR EXISTS (SELECT FROM pg_type AS t WHERE t.oid = d.object AND t.typtype IN ('d', 'r')))
-  UNION ALL
-    SELECT 48, format('%s would be filled again under the lock', d.identity), 'Drop it, and create it again afterwards.'
-    FROM dependent AS d WHERE d.kind = 'materialized view'
-  UNION ALL
-    SELECT 49, format('%s belongs to an extension', d.identity), 'Drop the extension, and create it again afterwards.'
-    FROM dependent AS d WHERE d.is_extended
-  UNION ALL
-    SELECT 50, format('%s depends on itself through other views or functions', d.identity), 'Drop it, and create it again afterwards.'
-    FROM dependent AS d WHERE d.place IS NULL AND d.kind <> 'other'
-  UNION ALL
-    SELECT 51, format('%s is temporary', d.identity), 'Drop it, or wait until its session has ended.'
-    FROM dependent AS d JOIN pg_namespace AS n ON n.oid = d.schema WHERE d.kind <> 'other' AND n.nspname LIKE E'pg\\_temp\\_%'
+    CROSS JOIN LATERAL (VALUES
+        -- The tables that have such a column are named.
+        (47, d.kind = 'other' AND (d.class <> 'pg_type'::regclass
+                                   OR EXISTS (SELECT FROM pg_type AS t WHERE t.oid = d.object AND t.typtype IN ('d', 'r'))),
+         format('%s uses %s or its row type', d.identity, target),
+         'It would go on with the first partition. Drop it, or give a column the type of the values that it needs.'),
+        (48, d.kind = 'materialized view', format('%s would be filled again under the lock', d.identity),
+         'Drop it, and create it again afterwards.'),
+        (49, d.is_extended, format('%s belongs to an extension', d.identity), 'Drop the extension, and create it again afterwards.'),
+        (50, d.place IS NULL AND d.kind <> 'other', format('%s depends on itself through other views or functions', d.identity),
+         'Drop it, and create it again afterwards.'),
+        (51, d.kind <> 'other' AND (SELECT n.nspname LIKE E'pg\\_temp\\_%' FROM pg_namespace AS n WHERE n.oid = d.schema),
+         format('%s is temporary', d.identity), 'Drop it, or wait until its session has ended.')
+    ) AS o (rank, applies, obstacle, remedy)
+    WHERE o.applies
   UNION ALL
     SELECT 52, p.obstacle, p.remedy
     FROM given AS g
@@ -281,7 +272,6 @@ BEGIN
 END
 $function$;
 
--- All of them.
 CREATE FUNCTION snowflake_migrate_internal.partition_obstacles(target regclass, column_name name)
 RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off

@@ -11,8 +11,6 @@
 --  10 to 15  what belonged to the former table belongs to the new one
 --  16        creates the dependents again, and the foreign keys of other tables
 CREATE TYPE snowflake_migrate_internal.partition_statement AS (place integer, rank bigint, role oid, statement text);
-COMMENT ON TYPE snowflake_migrate_internal.partition_statement
-    IS 'A statement of a swap by which a table becomes partitioned, and the role that runs it';
 
 -- A name of 63 bytes at most: the end, which tells it from others, stays.
 CREATE FUNCTION snowflake_migrate_internal.name_with_end(stem text, ending text)
@@ -66,8 +64,9 @@ AS $function$
 $function$;
 
 -- What belongs to a table itself and goes over to another one that takes its name: privileges,
--- row security, comments, statistics, publications, sequences, and states of its triggers.
-CREATE FUNCTION snowflake_migrate_internal.carried_statements(source regclass)
+-- row security, comments, statistics, publications, sequences, and states of its triggers. The sequences get the
+-- owner `heir`, at a place of their own.
+CREATE FUNCTION snowflake_migrate_internal.carried_statements(source regclass, heir text, sequence_place integer)
 RETURNS SETOF snowflake_migrate_internal.partition_statement LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -128,8 +127,8 @@ AS $function$
         'ALTER PUBLICATION %1$I ADD TABLE ONLY %2$s%3$s%4$s')) AS s (place, form)
   UNION ALL
     -- Otherwise they would be dropped with the table that loses the name.
-    SELECT 15, q.oid, q.relowner, format('ALTER SEQUENCE %s OWNED BY %s.%I', snowflake_migrate_internal.name_of(q.oid::regclass),
-        c.quoted_name, a.attname)
+    SELECT sequence_place, q.oid, q.relowner,
+           format('ALTER SEQUENCE %s OWNED BY %s.%I', snowflake_migrate_internal.name_of(q.oid::regclass), heir, a.attname)
     FROM own AS c
     JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
         AND d.deptype = 'a'
@@ -217,6 +216,23 @@ AS $function$
     FROM own AS c WHERE c.relreplident <> 'd'
 $function$;
 
+-- What both ways have in common. Partitions lose their copies of triggers.
+CREATE FUNCTION snowflake_migrate_internal.common_partition_statements(target regclass, heir text, sequence_place integer)
+RETURNS SETOF snowflake_migrate_internal.partition_statement LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT s.* FROM snowflake_migrate_internal.carried_statements(target, heir, sequence_place) AS s
+  UNION ALL
+    SELECT s.* FROM snowflake_migrate_internal.incoming_key_statements(target) AS s
+  UNION ALL
+    SELECT CASE d.phase WHEN 1 THEN 0 ELSE 16 END, d.place, d.role, d.statement
+    FROM snowflake_migrate_internal.dependent_statements(snowflake_migrate_internal.whole(target))
+        WITH ORDINALITY AS d (phase, role, statement, identity, place)
+    WHERE d.phase < 3
+      AND d.identity NOT IN (SELECT t.identity FROM snowflake_migrate_internal.dependents(snowflake_migrate_internal.whole(target)) AS t
+                             WHERE t.kind = 'trigger of a partition')
+$function$;
+
 -- The statements by which a table becomes the first partition.
 CREATE FUNCTION snowflake_migrate_internal.partition_statements(target regclass, column_name name, bound bigint)
 RETURNS SETOF snowflake_migrate_internal.partition_statement LANGUAGE sql STABLE
@@ -232,14 +248,7 @@ AS $function$
     ), statement AS (
         SELECT s.* FROM own AS c CROSS JOIN LATERAL snowflake_migrate_internal.parent_statements(target, column_name, c.partition_name) AS s
       UNION ALL
-        SELECT s.* FROM snowflake_migrate_internal.carried_statements(target) AS s
-      UNION ALL
-        SELECT s.* FROM snowflake_migrate_internal.incoming_key_statements(target) AS s
-      UNION ALL
-        SELECT CASE d.phase WHEN 1 THEN 0 ELSE 16 END, d.place, d.role, d.statement
-        FROM snowflake_migrate_internal.dependent_statements(snowflake_migrate_internal.whole(target))
-            WITH ORDINALITY AS d (phase, role, statement, identity, place)
-        WHERE d.phase < 3
+        SELECT s.* FROM own AS c CROSS JOIN LATERAL snowflake_migrate_internal.common_partition_statements(target, c.quoted_name, 15) AS s
       UNION ALL
         SELECT 8, 0, c.relowner, format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (MINVALUE) TO (%L)', c.quoted_name,
             c.partition, bound)
@@ -276,27 +285,9 @@ AS $function$
         SELECT c.*, snowflake_migrate_internal.name_of(target) AS quoted_name, snowflake_migrate_internal.name_of(first) AS partition
         FROM pg_class AS c WHERE c.oid = target
     ), statement AS (
-        SELECT s.* FROM snowflake_migrate_internal.carried_statements(target) AS s WHERE s.place <> 15
-      UNION ALL
-        SELECT s.* FROM snowflake_migrate_internal.incoming_key_statements(target) AS s
-      UNION ALL
-        SELECT CASE d.phase WHEN 1 THEN 0 ELSE 16 END, d.place, d.role, d.statement
-        FROM snowflake_migrate_internal.dependent_statements(snowflake_migrate_internal.whole(target))
-            WITH ORDINALITY AS d (phase, role, statement, identity, place)
-        WHERE d.phase < 3
-          -- Partitions lose their copies of triggers.
-          AND d.identity NOT IN (SELECT t.identity FROM snowflake_migrate_internal.dependents(snowflake_migrate_internal.whole(target)) AS t
-                                 WHERE t.kind = 'trigger of a partition')
+        SELECT s.* FROM own AS c CROSS JOIN LATERAL snowflake_migrate_internal.common_partition_statements(target, c.partition, 3) AS s
       UNION ALL
         SELECT 2, 0, c.relowner, format('ALTER TABLE %s DETACH PARTITION %s', c.quoted_name, c.partition) FROM own AS c
-      UNION ALL
-        SELECT 3, q.oid::bigint, q.relowner, format('ALTER SEQUENCE %s OWNED BY %s.%I',
-            snowflake_migrate_internal.name_of(q.oid::regclass), c.partition, a.attname)
-        FROM own AS c
-        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
-            AND d.deptype = 'a'
-        JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S'
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid
       UNION ALL
         SELECT 4, 0, c.relowner, format('DROP TABLE %s', c.quoted_name) FROM own AS c
       UNION ALL

@@ -67,7 +67,7 @@ $function$;
 
 -- The steps that are left once it is partitioned: foreign keys to validate, and statistics of the
 -- table as a whole, which autovacuum does not collect.
-CREATE FUNCTION snowflake_migrate_internal.steps_after_partitioning(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.steps_after_partitioning(target regclass)
 RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -124,7 +124,7 @@ BEGIN
         END IF;
         steps := steps || ARRAY(SELECT s FROM snowflake_migrate_internal.swap_to_partitions(target, key_name, settings) AS s);
     END IF;
-    steps := steps || ARRAY(SELECT s FROM snowflake_migrate_internal.steps_after_partitioning(target, key_name) AS s);
+    steps := steps || ARRAY(SELECT s FROM snowflake_migrate_internal.steps_after_partitioning(target) AS s);
     RETURN QUERY
         SELECT s.place::integer, s.kind, s.relation, s.lock_level, s.rewrites, s.in_transaction, s.what, s.note, s.commands, s.keys,
             s.names, s.work
@@ -154,7 +154,6 @@ BEGIN
 END
 $function$;
 
--- The script of the plan.
 CREATE FUNCTION snowflake_migrate_internal.partition_ddl(target regclass, settings jsonb, path text)
 RETURNS SETOF text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off

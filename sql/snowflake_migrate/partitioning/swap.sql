@@ -55,12 +55,8 @@ RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
 SET default_tablespace = '' SET default_table_access_method = 'heap'
 AS $function$
-DECLARE
-    entry snowflake_migrate_internal.partition_statement;
 BEGIN
-    FOREACH entry IN ARRAY statements LOOP
-        PERFORM snowflake_migrate_internal.run_as(entry.role, entry.statement, NULL);
-    END LOOP;
+    PERFORM snowflake_migrate_internal.run_as(s.role, s.statement, NULL) FROM unnest(statements) AS s;
 END
 $function$;
 
@@ -72,39 +68,6 @@ AS $function$
     SELECT snowflake_migrate_internal.describe_dependents(snowflake_migrate_internal.whole(target))
            - ARRAY(SELECT d.identity FROM snowflake_migrate_internal.dependents(snowflake_migrate_internal.whole(target)) AS d
                    WHERE d.kind = 'trigger of a partition')
-$function$;
-
--- Fails unless what depends on the table is as it was.
-CREATE FUNCTION snowflake_migrate_internal.compare_whole(before jsonb, target regclass)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    difference CONSTANT text := snowflake_migrate_internal.dependent_difference(
-        before, snowflake_migrate_internal.describe_whole(target));
-BEGIN
-    IF difference IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse('55000', format('objects that depend on %s would not be as they were', target),
-            detail => difference, hint => 'Nothing was changed by this statement. Drop the object, and create it again afterwards.');
-    END IF;
-END
-$function$;
-
--- Fails if something has changed before the lock.
-CREATE FUNCTION snowflake_migrate_internal.require_unchanged(
-    target regclass, relations regclass[], before text, dependents_before text
-) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    IF snowflake_migrate_internal.partition_relations(target) <> relations
-       OR snowflake_migrate_internal.fingerprint(relations) IS DISTINCT FROM before
-       OR snowflake_migrate_internal.dependents_fingerprint(snowflake_migrate_internal.whole(target)) IS DISTINCT FROM dependents_before
-    THEN
-        PERFORM snowflake_internal.refuse('40001', format('%s, or what depends on it, has changed in the meantime', target),
-            hint => 'Nothing was changed by this statement. Run it again.');
-    END IF;
-END
 $function$;
 
 -- Fails if the CHECK refuses nothing any more, so that rows could be beyond its bound; and if one is.
@@ -130,7 +93,7 @@ BEGIN
                    WHERE c.oid = target AND c.relrowsecurity AND c.relforcerowsecurity AND NOT r.rolsuper AND NOT r.rolbypassrls)
     THEN
         highest := (snowflake_internal.run(target, format('SELECT pg_catalog.max(%I) FROM ONLY %s', column_name,
-                                                          snowflake_migrate_internal.name_of(target))))[1];
+                                                          snowflake_migrate_internal.name_of(target))))[1]::bigint;
         IF highest >= found_check.bound THEN
             PERFORM snowflake_internal.refuse('55000', format('%s has rows beyond the bound of its check', target),
                 detail => format('The highest %s is %s.', column_name, highest),
@@ -159,12 +122,34 @@ BEGIN
 END
 $function$;
 
--- The table that has the name of another one now.
-CREATE FUNCTION snowflake_migrate_internal.named_as(schema oid, name name)
-RETURNS regclass LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+-- Locks what a swap changes, and returns its statements with a description of what depends on the table: those that
+-- make it the first partition, or, where `first` is that partition, undo it. Both are made before the lock. Fails if
+-- something has changed then.
+CREATE FUNCTION snowflake_migrate_internal.lock_partitioned(
+    target regclass, column_name name, bound bigint, first regclass,
+    OUT statements snowflake_migrate_internal.partition_statement[], OUT dependents jsonb
+) LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    SELECT c.oid::regclass FROM pg_class AS c WHERE c.relnamespace = schema AND c.relname = named_as.name
+DECLARE
+    relations CONSTANT regclass[] := snowflake_migrate_internal.partition_relations(target);
+    before CONSTANT text := snowflake_migrate_internal.fingerprint(relations);
+    whole CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.whole(target);
+    dependents_before CONSTANT text := snowflake_migrate_internal.dependents_fingerprint(whole);
+BEGIN
+    dependents := snowflake_migrate_internal.describe_whole(target);
+    statements := CASE WHEN first IS NULL
+        THEN ARRAY(SELECT s FROM snowflake_migrate_internal.partition_statements(target, column_name, bound) AS s)
+        ELSE ARRAY(SELECT s FROM snowflake_migrate_internal.unpartition_statements(target, first) AS s) END;
+    PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE');
+    IF snowflake_migrate_internal.partition_relations(target) <> relations
+       OR snowflake_migrate_internal.fingerprint(relations) IS DISTINCT FROM before
+       OR snowflake_migrate_internal.dependents_fingerprint(whole) IS DISTINCT FROM dependents_before
+    THEN
+        PERFORM snowflake_internal.refuse('40001', format('%s, or what depends on it, has changed in the meantime', target),
+            hint => 'Nothing was changed by this statement. Run it again.');
+    END IF;
+END
 $function$;
 
 -- Makes a table the first partition of a new one. As much as possible is checked and prepared
@@ -178,11 +163,7 @@ DECLARE
     key_name name;
     own record;
     parent regclass;
-    relations regclass[];
-    before text;
-    dependents jsonb;
-    dependents_before text;
-    statements snowflake_migrate_internal.partition_statement[];
+    swap record;
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(target);
     key_name := snowflake_migrate_internal.partition_key_of(target);
@@ -194,22 +175,12 @@ BEGIN
     PERFORM snowflake_migrate_internal.pin_partitioned(target);
     PERFORM snowflake_internal.run(target, format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
                                                   snowflake_migrate_internal.name_of(target), own.check_name));
-    relations := snowflake_migrate_internal.partition_relations(target);
-    before := snowflake_migrate_internal.fingerprint(relations);
-    dependents := snowflake_migrate_internal.describe_whole(target);
-    dependents_before := snowflake_migrate_internal.dependents_fingerprint(snowflake_migrate_internal.whole(target));
-    statements := ARRAY(
-        SELECT (o.place, o.rank, o.role, o.statement)::snowflake_migrate_internal.partition_statement
-        FROM snowflake_migrate_internal.partition_statements(target, key_name, own.bound)
-            WITH ORDINALITY AS o (place, rank, role, statement, number)
-        ORDER BY o.number);
-    PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE');
-    PERFORM snowflake_migrate_internal.require_unchanged(target, relations, before, dependents_before);
+    swap := snowflake_migrate_internal.lock_partitioned(target, key_name, own.bound, NULL);
     PERFORM snowflake_migrate_internal.require_bound(target, key_name);
-    PERFORM snowflake_migrate_internal.run_partition_statements(statements);
-    parent := snowflake_migrate_internal.named_as(own.relnamespace, own.relname);
+    PERFORM snowflake_migrate_internal.run_partition_statements(swap.statements);
+    parent := (SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = own.relnamespace AND c.relname = own.relname);
     PERFORM snowflake_migrate_internal.create_ahead(parent, settings);
-    PERFORM snowflake_migrate_internal.compare_whole(dependents, parent);
+    PERFORM snowflake_migrate_internal.require_same(swap.dependents, snowflake_migrate_internal.describe_whole(parent), parent::text);
     PERFORM snowflake_migrate_internal.carry_origin(target, parent, key_name);
     EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
 END
@@ -227,16 +198,6 @@ BEGIN
         origin.target := destination;
         PERFORM snowflake_migrate_internal.keep_origin(origin);
     END IF;
-END
-$function$;
-
--- The partition from which a table was made so; NULL if there is none.
-CREATE FUNCTION snowflake_migrate_internal.first_partition(target regclass)
-RETURNS regclass LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    RETURN (SELECT p.relation FROM snowflake_partitions_internal.existing(target) AS p WHERE p.low IS NULL AND NOT p.is_default);
 END
 $function$;
 
@@ -285,13 +246,9 @@ SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
     former_timeout CONSTANT text := current_setting('lock_timeout');
+    key_name name;
     first regclass;
-    owner oid;
-    relations regclass[];
-    before text;
-    dependents jsonb;
-    dependents_before text;
-    statements snowflake_migrate_internal.partition_statement[];
+    swap record;
 BEGIN
     IF target IS NULL THEN
         PERFORM snowflake_internal.refuse('22004', 'target must not be NULL');
@@ -304,39 +261,29 @@ BEGIN
         RETURN ARRAY[]::text[];
     END IF;
     PERFORM snowflake_migrate_internal.require_partitions_extension();
-    PERFORM snowflake_partitions_internal.key_of(target);
-    first := snowflake_migrate_internal.first_partition(target);
-    SELECT c.relowner INTO owner FROM pg_class AS c WHERE c.oid = target;
-    IF first IS NULL OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = first AND c.relkind = 'r' AND c.relowner = owner) THEN
+    key_name := (snowflake_partitions_internal.key_of(target)).column_name;
+    first := (SELECT p.relation FROM snowflake_partitions_internal.existing(target) AS p WHERE p.low IS NULL AND NOT p.is_default);
+    IF NOT EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                   WHERE c.oid = first AND c.relkind = 'r' AND t.oid = target) THEN
         PERFORM snowflake_internal.refuse('55000', format('%s was not made of a table', target),
             detail => 'No plain table of the same owner is its partition FROM (MINVALUE).',
             hint => 'Only a table that snowflake_migrate.partition_plan() has partitioned can be made a plain table again.');
     END IF;
     PERFORM snowflake_migrate_internal.refuse_obstacles(
         ARRAY(SELECT (target, NULL, o.obstacle, o.remedy, '55000')::snowflake_migrate_internal.obstacle
-              FROM (SELECT f.* FROM snowflake_migrate_internal.partition_reference_obstacles(
-                        target, (snowflake_partitions_internal.key_of(target)).column_name) AS f
+              FROM (SELECT f.* FROM snowflake_migrate_internal.partition_reference_obstacles(target, key_name) AS f
                   UNION ALL
                     SELECT u.* FROM snowflake_migrate_internal.partition_user_obstacles(target) AS u) AS o
               WHERE o.rank NOT IN (41, 42, 46) ORDER BY o.rank, o.obstacle),
         format('cannot make %s a plain table again', target), text 'Nothing was changed. Remove the obstacles, then run it again.');
     PERFORM snowflake_migrate_internal.require_only_first(target, first);
     PERFORM snowflake_migrate_internal.pin_partitioned(target);
-    relations := snowflake_migrate_internal.partition_relations(target);
-    before := snowflake_migrate_internal.fingerprint(relations);
-    dependents := snowflake_migrate_internal.describe_whole(target);
-    dependents_before := snowflake_migrate_internal.dependents_fingerprint(snowflake_migrate_internal.whole(target));
-    statements := ARRAY(
-        SELECT (o.place, o.rank, o.role, o.statement)::snowflake_migrate_internal.partition_statement
-        FROM snowflake_migrate_internal.unpartition_statements(target, first) WITH ORDINALITY AS o (place, rank, role, statement, number)
-        ORDER BY o.number);
-    PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE');
-    PERFORM snowflake_migrate_internal.require_unchanged(target, relations, before, dependents_before);
+    swap := snowflake_migrate_internal.lock_partitioned(target, key_name, NULL, first);
     PERFORM snowflake_migrate_internal.require_only_first(target, first);
-    PERFORM snowflake_migrate_internal.carry_origin(target, first, (snowflake_partitions_internal.key_of(target)).column_name);
+    PERFORM snowflake_migrate_internal.carry_origin(target, first, key_name);
     PERFORM snowflake_partitions.forget(target) WHERE EXISTS (SELECT FROM snowflake_partitions.settings AS s WHERE s.parent = target);
-    PERFORM snowflake_migrate_internal.run_partition_statements(statements);
-    PERFORM snowflake_migrate_internal.compare_whole(dependents, first);
+    PERFORM snowflake_migrate_internal.run_partition_statements(swap.statements);
+    PERFORM snowflake_migrate_internal.require_same(swap.dependents, snowflake_migrate_internal.describe_whole(first), first::text);
     EXECUTE format('SET LOCAL lock_timeout = %L', former_timeout);
     RETURN ARRAY(SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(k.conrelid::regclass), k.conname)
                  FROM snowflake_migrate_internal.incoming_keys(first) AS k

@@ -7,15 +7,9 @@ CREATE PROCEDURE snowflake_migrate.pace(
 SET search_path = pg_catalog, pg_temp
 AS $procedure$
 DECLARE
-    key_column name;
+    key_column CONSTANT name := snowflake_migrate_internal.column_of_owned(target, column_name);
     keys snowflake_migrate_internal.key[];
 BEGIN
-    -- Checked first: without ownership, column_of() does not see the record of
-    -- the migration, and would report a misleading error.
-    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
-        PERFORM snowflake_migrate_internal.require_owner(target);
-    END IF;
-    key_column := snowflake_internal.column_of(target, column_name);
     keys := snowflake_migrate_internal.unfinished(ARRAY[(target, key_column)::snowflake_migrate_internal.key]);
     IF NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE s.trigger_oid IS NOT NULL)
        OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.progress AS p

@@ -81,7 +81,6 @@ CREATE TYPE snowflake_migrate_internal.candidate AS (
     relation oid, relname name, relkind "char", attname name, attnum smallint, type_name text, typtype "char", is_array boolean,
     spelled text
 );
-COMMENT ON TYPE snowflake_migrate_internal.candidate IS 'A column that may hold the IDs of a key without a foreign key';
 
 -- They are read once for all keys.
 CREATE FUNCTION snowflake_migrate_internal.candidates(keys snowflake_migrate_internal.key[])
@@ -354,16 +353,6 @@ BEGIN
                                 (keys[1]).target);
     END IF;
 END
-$function$;
-
--- The calls of unlinked() that have rows, for those of several keys that have such columns.
-CREATE FUNCTION snowflake_migrate_internal.unlinked_calls(holders regclass[])
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_migrate_internal.some_names(
-        array_agg(format('SELECT * FROM snowflake_migrate.unlinked(%L)', h.target) ORDER BY h.target::text))
-    FROM unnest(holders) AS h (target)
 $function$;
 
 -- All columns that are neither keys nor references, with what names and values say of them. The

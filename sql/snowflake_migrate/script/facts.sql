@@ -158,14 +158,15 @@ BEGIN
          FROM (%s) AS f (object, fact, value) LEFT JOIN unnest($2, $3) AS w (object, fact) USING (object, fact)
          WHERE f.value <> '''' ORDER BY f.object COLLATE "C", f.fact COLLATE "C"', snowflake_migrate_internal.script_facts_query())
         USING relations,
-              ARRAY(SELECT snowflake_migrate_internal.name_of(w.relation) FROM snowflake_migrate_internal.script_columns(keys) AS w),
-              ARRAY(SELECT format('type of column %I', w.attname) FROM snowflake_migrate_internal.script_columns(keys) AS w);
+              ARRAY(SELECT snowflake_migrate_internal.name_of(w.relation)
+                    FROM snowflake_migrate_internal.linked_tree(keys) AS w WHERE w.is_narrow),
+              ARRAY(SELECT format('type of column %I', w.attname) FROM snowflake_migrate_internal.linked_tree(keys) AS w WHERE w.is_narrow);
 END
 $function$;
 
 -- The query of all that depends on relations $1 and is created again, as this server prints it:
--- an object with its definition and properties.
-CREATE FUNCTION snowflake_migrate_internal.script_description_query()
+-- an object with its definition and properties. In two parts: the first finds them.
+CREATE FUNCTION snowflake_migrate_internal.script_dependents_query()
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $query$
     WITH RECURSIVE edge (class, object) AS (
@@ -181,7 +182,11 @@ RETURN $query$
            OR d.classid IN ('pg_class'::regclass, 'pg_attrdef'::regclass, 'pg_statistic_ext'::regclass)
               AND EXISTS (SELECT FROM pg_class AS c WHERE c.oid = e.object AND c.relkind IN ('v', 'm'))
     )
-    SELECT i.type || ' ' || i.identity, jsonb_build_object(
+$query$;
+
+CREATE FUNCTION snowflake_migrate_internal.script_description_query()
+RETURNS text LANGUAGE sql IMMUTABLE
+RETURN snowflake_migrate_internal.script_dependents_query() OPERATOR(pg_catalog.||) $query$    SELECT i.type || ' ' || i.identity, jsonb_build_object(
         'definition', CASE WHEN e.class = 'pg_rewrite'::regclass THEN pg_get_ruledef(e.object)
                            WHEN e.class = 'pg_trigger'::regclass THEN pg_get_triggerdef(e.object)
                            WHEN e.class = 'pg_proc'::regclass THEN pg_get_functiondef(e.object)

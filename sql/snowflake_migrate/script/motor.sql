@@ -38,7 +38,6 @@ CREATE TABLE IF NOT EXISTS :"schema".widening_trigger (relation text, name text,
 CREATE TABLE IF NOT EXISTS :"schema".widening_described (object text PRIMARY KEY, properties jsonb);
 $motor$;
 
--- Short locks.
 CREATE FUNCTION snowflake_migrate_internal.script_motor_locks()
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $motor$
@@ -61,13 +60,16 @@ BEGIN
 END
 $procedure$;
 
--- After an attempt that failed: says who holds the tables, and sleeps. Fails after ten minutes.
-CREATE OR REPLACE PROCEDURE :"schema".widening_lock_missed(relations text[], begun_at timestamp with time zone, attempts integer)
+-- After an attempt that failed: says who holds the tables, and sleeps. Fails after ten minutes. The next attempt has
+-- them in another order: sessions may have theirs in the opposite one.
+CREATE OR REPLACE PROCEDURE :"schema".widening_lock_missed(INOUT relations text[], INOUT attempts integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, :"schema", pg_temp AS $procedure$
 DECLARE
     holders text;
-    waited CONSTANT interval := clock_timestamp() - begun_at;
+    waited CONSTANT interval := clock_timestamp() - transaction_timestamp();
 BEGIN
+    attempts := attempts + 1;
+    relations := relations[2:] || relations[:1];
     SELECT string_agg(DISTINCT coalesce('process ' || l.pid, 'a prepared transaction'), ', ') INTO holders
     FROM pg_locks AS l
     WHERE l.locktype = 'relation' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
@@ -98,17 +100,14 @@ BEGIN
             CALL widening_lock_once(relations, lock_mode);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            attempts := attempts + 1;
-            -- In another order: sessions may have theirs in the opposite one.
-            relations := relations[2:] || relations[:1];
+            NULL;
         END;
-        CALL widening_lock_missed(relations, transaction_timestamp(), attempts);
+        CALL widening_lock_missed(relations, attempts);
     END LOOP;
 END
 $procedure$;
 $motor$;
 
--- Triggers that fire on each UPDATE.
 CREATE FUNCTION snowflake_migrate_internal.script_motor_triggers()
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $motor$
@@ -182,7 +181,6 @@ END
 $procedure$;
 $motor$;
 
--- The copy, batch by batch.
 CREATE FUNCTION snowflake_migrate_internal.script_motor_batch()
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $motor$
@@ -264,7 +262,6 @@ END
 $procedure$;
 $motor$;
 
--- What it waits for.
 CREATE FUNCTION snowflake_migrate_internal.script_motor_wait()
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $motor$
@@ -300,7 +297,6 @@ END
 $procedure$;
 $motor$;
 
--- The loop around both.
 CREATE FUNCTION snowflake_migrate_internal.script_motor_backfill()
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $motor$
@@ -359,7 +355,6 @@ END
 $procedure$;
 $motor$;
 
--- Comparison between the phases.
 CREATE FUNCTION snowflake_migrate_internal.script_motor_compare(hint text)
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $motor$
@@ -427,7 +422,6 @@ END
 $procedure$;
 $motor$;
 
--- The swap.
 CREATE FUNCTION snowflake_migrate_internal.script_motor_swap()
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $motor$
@@ -481,16 +475,14 @@ BEGIN
             RAISE NOTICE 'the swap took % ms under its locks', round(1000 * extract(epoch FROM clock_timestamp() - locked_at));
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            attempts := attempts + 1;
-            relations := relations[2:] || relations[:1];
+            NULL;
         END;
-        CALL widening_lock_missed(relations, transaction_timestamp(), attempts);
+        CALL widening_lock_missed(relations, attempts);
     END LOOP;
 END
 $procedure$;
 $motor$;
 
--- The announcement.
 CREATE FUNCTION snowflake_migrate_internal.script_motor_announce()
 RETURNS text LANGUAGE sql IMMUTABLE
 RETURN $motor$

@@ -1,6 +1,5 @@
 -- The script that widens keys while their tables are in use, of its parts.
 
--- What a person reads first.
 CREATE FUNCTION snowflake_migrate_internal.online_introduction(names text, owner name, schema_name text)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -30,9 +29,7 @@ $text$--     psql -X -f this_file "host=... dbname=... user=..."        (no opti
 --     table_path    search_path for expressions of indexes and checks, instead of the one the script was made with.
 --     messages      warning: without the progress of the copy (notice).
 --     role_override on: the role need not be the one that has logged in. Only if all that its tables run is trusted.$text$, schema_name),
-        snowflake_migrate_internal.script_variables(schema_name),
-        E'\\if :{?revert}\n\\else\n\\set revert off\n\\endif\n'
-        '\\if :{?messages}\n\\else\n\\set messages notice\n\\endif')
+        snowflake_migrate_internal.script_variables(schema_name, true))
 $function$;
 
 -- The objects that the script adds, which are no difference; and the triggers that have a condition for some time.
@@ -186,6 +183,14 @@ AS $function$
             'Short ACCESS EXCLUSIVE locks. Columns are dropped with their indexes and constraints. Rows keep their present width on the '
             'disk until they are written again.'),
         E'\\if :revert\n',
+        (SELECT format(E'SELECT NOT EXISTS (SELECT FROM :"schema".widening_made_for) AND NOT EXISTS (\n'
+                       '    SELECT FROM pg_catalog.pg_attribute AS a JOIN (VALUES %s) AS s (relation, name)\n'
+                       '        ON a.attrelid = pg_catalog.to_regclass(s.relation) AND a.attname = s.name) AS nothing \\gset widening_\n',
+                       string_agg(format('(%L, %L)', snowflake_migrate_internal.name_of(s.relation), s.shadow_name), ', '
+                                  ORDER BY s.relation::text, s.attribute))
+         FROM snowflake_migrate_internal.shadows(keys) AS s),
+        E'\\if :widening_nothing\nROLLBACK;\n\\echo nothing to revert: the script has not begun here, or was run to its end\n'
+        '\\quit\n\\endif\n',
         format(E'SELECT EXISTS (SELECT FROM :"schema".widening_unit WHERE number = %s) AS swapped \\gset widening_\n',
                (SELECT u.number FROM unnest(units) AS u WHERE u.kind = 'swap')),
         E'\\if :widening_swapped\nROLLBACK;\nDO $do$BEGIN RAISE EXCEPTION USING ERRCODE = ''55000'',\n'
@@ -229,22 +234,6 @@ DROP SCHEMA :"schema";
 \endif
 COMMIT;
 $text$;
-
--- A unit in its frame.
-CREATE FUNCTION snowflake_migrate_internal.online_unit_text(
-    unit snowflake_migrate_internal.online_unit, units integer, compared text[]
-) RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT concat(
-        snowflake_migrate_internal.script_section(format('Unit %s of %s: %s', unit.number, units, unit.what), unit.explanation),
-        format(E'SELECT EXISTS (SELECT FROM :"schema".widening_unit WHERE number = %1$s) AS done \\gset widening_\n'
-               '\\if :widening_done\n\\echo unit %1$s of %2$s was done before\n\\else\n\\echo unit %1$s of %2$s (%3$s) begins\n',
-               unit.number, units, unit.kind),
-        CASE WHEN unit.is_new_phase
-             THEN format(E'CALL :"schema".widening_compare();\nCALL :"schema".widening_compare_described(%L);\n', compared) END,
-        unit.lines, format(E'\\echo unit %1$s of %2$s is done\n\\endif\n', unit.number, units))
-$function$;
 
 -- What is copied, and the functions of the triggers.
 CREATE FUNCTION snowflake_migrate_internal.online_copied(keys snowflake_migrate_internal.key[])
@@ -299,7 +288,6 @@ BEGIN
 END
 $function$;
 
--- The script.
 CREATE FUNCTION snowflake_migrate_internal.online_script(keys snowflake_migrate_internal.key[], caller_path text, schemas text[])
 RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET snowflake_migrate_internal.for_script = 'on'
@@ -315,6 +303,7 @@ DECLARE
         ARRAY(SELECT p FROM snowflake_migrate_internal.plan(keys, true, caller_path, true) AS p);
     units snowflake_migrate_internal.online_unit[];
     compared CONSTANT text[] := snowflake_migrate_internal.online_compared(keys);
+    comparison CONSTANT text := format(E'CALL :"schema".widening_compare();\nCALL :"schema".widening_compare_described(%L);\n', compared);
     checks text;
     body text;
     script_id text;
@@ -322,7 +311,8 @@ BEGIN
     PERFORM snowflake_migrate_internal.require_online_script(keys, steps);
     units := ARRAY(SELECT u FROM snowflake_migrate_internal.online_units(keys, steps) AS u);
     checks := snowflake_migrate_internal.online_checks(keys, (SELECT u.number FROM unnest(units) AS u WHERE u.kind = 'swap'));
-    body := (SELECT string_agg(snowflake_migrate_internal.online_unit_text(u, cardinality(units), compared), '' ORDER BY (u).number)
+    body := (SELECT string_agg(snowflake_migrate_internal.unit_in_frame(u.number, cardinality(units), u.kind, u.what, u.explanation,
+                                   concat(CASE WHEN u.is_new_phase THEN comparison END, u.lines)), '' ORDER BY u.number)
              FROM unnest(units) AS u);
     script_id := md5(checks || body);
     RETURN concat(

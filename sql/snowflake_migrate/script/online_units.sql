@@ -1,10 +1,10 @@
 -- The units of a script that widens keys while their tables are in use: the steps of the online plan, as
 -- plain statements where one transaction does it, and calls of the motor where something loops or waits.
 
+-- A unit of an online script for another server, and its text without its frame.
 CREATE TYPE snowflake_migrate_internal.online_unit AS (
     number integer, kind text, what text, explanation text, is_new_phase boolean, lines text
 );
-COMMENT ON TYPE snowflake_migrate_internal.online_unit IS 'A unit of an online script for another server, and its text without its frame';
 
 -- The trigger functions: PL/pgSQL cannot read a column of a variable name fast. Two tables whose columns have one name share it.
 CREATE FUNCTION snowflake_migrate_internal.shadow_functions(keys snowflake_migrate_internal.key[])
@@ -118,7 +118,6 @@ AS $function$
                  WHERE d.kind = 'materialized view' ORDER BY d.identity)
 $function$;
 
--- What a unit executes.
 CREATE FUNCTION snowflake_migrate_internal.online_unit_lines(
     step snowflake_migrate_internal.step, keys snowflake_migrate_internal.key[], number integer
 ) RETURNS text LANGUAGE plpgsql STABLE

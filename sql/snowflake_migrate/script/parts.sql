@@ -10,41 +10,33 @@ AS $function$
                      snowflake_migrate_internal.comment_lines(explanation), '')
 $function$;
 
+-- A unit in its frame, which leaves it out if it was done before.
+CREATE FUNCTION snowflake_migrate_internal.unit_in_frame(
+    number integer, units integer, kind text, what text, explanation text, lines text
+) RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT concat(
+        snowflake_migrate_internal.script_section(format('Unit %s of %s: %s', number, units, what), explanation),
+        format(E'SELECT EXISTS (SELECT FROM :"schema".widening_unit WHERE number = %1$s) AS done \\gset widening_\n'
+               '\\if :widening_done\n\\echo unit %1$s of %2$s was done before\n\\else\n\\echo unit %1$s of %2$s (%3$s) begins\n',
+               number, units, kind),
+        lines, format(E'\\echo unit %1$s of %2$s is done\n\\endif\n', number, units))
+$function$;
+
 -- What psql's variables are by default.
-CREATE FUNCTION snowflake_migrate_internal.script_variables(schema_name text)
+CREATE FUNCTION snowflake_migrate_internal.script_variables(schema_name text, is_online boolean)
 RETURNS text LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format(
-$text$\set ON_ERROR_STOP on
-\set ON_ERROR_ROLLBACK off
-\set AUTOCOMMIT on
-\set QUIET on
-\set VERBOSITY default
-\pset pager off
-\if :{?schema}
-\else
-\set schema %1$s
-\endif
-\if :{?lock_timeout}
-\else
-\set lock_timeout 5s
-\endif
-\if :{?check_only}
-\else
-\set check_only off
-\endif
-\if :{?check_rows}
-\else
-\set check_rows off
-\endif
-\if :{?role_override}
-\else
-\set role_override off
-\endif$text$, schema_name)
+    SELECT E'\\set ON_ERROR_STOP on\n\\set ON_ERROR_ROLLBACK off\n\\set AUTOCOMMIT on\n\\set QUIET on\n\\set VERBOSITY default\n'
+           || E'\\pset pager off\n'
+           || string_agg(format(E'\\if :{?%1$s}\n\\else\n\\set %1$s %2$s\n\\endif', v.name, v.value), E'\n' ORDER BY v.place)
+    FROM (VALUES (1, 'schema', schema_name), (2, 'lock_timeout', '5s'), (3, 'check_only', 'off'), (4, 'check_rows', 'off'),
+                 (5, 'role_override', 'off'), (6, 'revert', 'off'), (7, 'messages', 'notice')) AS v (place, name, value)
+    WHERE v.place <= 5 OR is_online
 $function$;
 
--- What a person reads first.
 CREATE FUNCTION snowflake_migrate_internal.script_introduction(names text, owner name, schema_name text)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -72,7 +64,7 @@ $text$--     psql -X -f this_file "host=... dbname=... user=..."        (no opti
 --     lock_timeout  time to wait for a lock (5s): sessions that come later wait behind the script's request.
 --     table_path    search_path for expressions of indexes and checks, instead of the one the script was made with.
 --     role_override on: the role need not be the one that has logged in. Only if all that its tables run is trusted.$text$, schema_name),
-        snowflake_migrate_internal.script_variables(schema_name))
+        snowflake_migrate_internal.script_variables(schema_name, false))
 $function$;
 
 -- Settings, and what has to be so before anything is created.
@@ -147,7 +139,6 @@ WHERE NOT EXISTS (SELECT FROM pg_catalog.aclexplode(n.nspacl) AS a JOIN pg_catal
         ('x' || substr(script_id, 9, 8))::bit(32)::integer, snowflake_migrate_internal.dollar_quoted(path::text))
 $function$;
 
--- Its schema and its tables.
 CREATE FUNCTION snowflake_migrate_internal.script_setup(script_id text)
 RETURNS text LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
@@ -276,10 +267,8 @@ $text$,
         snowflake_migrate_internal.dollar_quoted(snowflake_migrate_internal.script_facts_query()), quote_literal(hint))
 $function$;
 
--- The procedure of the trial, and that which looks for rows.
-CREATE FUNCTION snowflake_migrate_internal.script_trial_procedures(
-    hint text DEFAULT snowflake_migrate_internal.script_drift_hint()
-)
+-- What depends on tables, for the trial.
+CREATE FUNCTION snowflake_migrate_internal.script_description_procedures()
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -318,7 +307,17 @@ BEGIN
 END
 $procedure$;
 
--- Drops and creates what depends on the tables of a unit, without a change of types, compares, and takes that back.
+$text$, snowflake_migrate_internal.dollar_quoted(snowflake_migrate_internal.script_description_query()))
+$function$;
+
+-- The procedure of the trial, and that which looks for rows.
+CREATE FUNCTION snowflake_migrate_internal.script_trial_procedures(
+    hint text DEFAULT snowflake_migrate_internal.script_drift_hint()
+) RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_migrate_internal.script_description_procedures() || format(
+$text$-- Drops and creates what depends on the tables of a unit, without a change of types, compares, and takes that back.
 CREATE OR REPLACE PROCEDURE :"schema".widening_try(unit integer, relations text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, :"schema", pg_temp AS $procedure$
 DECLARE
@@ -365,7 +364,7 @@ BEGIN
     IF differences IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'views or other objects are not as they were where the script was made',
             DETAIL = left(differences, 4000),
-            HINT = %2$s;
+            HINT = %1$s;
     END IF;
 END
 $procedure$;
@@ -382,6 +381,5 @@ BEGIN
             DETAIL = format('One of them: %%s.', left(example, 500)), HINT = query || ';';
     END IF;
 END
-$procedure$;$text$,
-        snowflake_migrate_internal.dollar_quoted(snowflake_migrate_internal.script_description_query()), quote_literal(hint))
+$procedure$;$text$, quote_literal(hint))
 $function$;

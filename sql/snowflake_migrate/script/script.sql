@@ -19,7 +19,6 @@ CREATE TYPE snowflake_migrate_internal.script_unit AS (
     number integer, kind text, what text, lock_level text, changed regclass[], locks text, tables text,
     drops text[], changes text[], creations text[], fills text[]
 );
-COMMENT ON TYPE snowflake_migrate_internal.script_unit IS 'What a script for another server changes in one transaction';
 
 CREATE FUNCTION snowflake_migrate_internal.script_units(
     keys snowflake_migrate_internal.key[], statements snowflake_migrate_internal.script_statement[]
@@ -36,10 +35,10 @@ AS $function$
         FROM unnest(statements) WITH ORDINALITY AS s (unit, kind, what, lock_level, relation, changed, phase, role, statement, place)
         GROUP BY s.unit
     ), tree AS MATERIALIZED (
-        SELECT w.relation, w.declared_by, c.relowner, c.relkind, array_agg(a.attnum) AS attributes
-        FROM snowflake_migrate_internal.script_columns(keys) AS w
+        SELECT w.relation, w.declared_by, c.relowner, c.relkind, array_agg(w.attribute) AS attributes
+        FROM snowflake_migrate_internal.linked_tree(keys) AS w
         JOIN pg_class AS c ON c.oid = w.relation
-        JOIN pg_attribute AS a ON a.attrelid = w.relation AND a.attname = w.attname
+        WHERE w.is_narrow
         GROUP BY w.relation, w.declared_by, c.relowner, c.relkind
     ), locked AS MATERIALIZED (
         -- Those at the other end of foreign keys would be locked later.
@@ -94,10 +93,10 @@ AS $function$
                                   snowflake_migrate_internal.orphans_query(k.oid)), '' ORDER BY k.conrelid, k.conname)
          FROM pg_constraint AS k
          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.convalidated
-           AND k.oid IN (SELECT f.oid FROM snowflake_migrate_internal.script_columns(keys) AS w
-                         JOIN pg_attribute AS a ON a.attrelid = w.relation AND a.attname = w.attname
-                         JOIN pg_constraint AS f ON f.conrelid = w.relation AND a.attnum = ANY (f.conkey)
-                                                 OR f.confrelid = w.relation AND a.attnum = ANY (f.confkey))),
+           AND k.oid IN (SELECT f.oid FROM snowflake_migrate_internal.linked_tree(keys) AS w
+                         JOIN pg_constraint AS f ON f.conrelid = w.relation AND w.attribute = ANY (f.conkey)
+                                                 OR f.confrelid = w.relation AND w.attribute = ANY (f.confkey)
+                         WHERE w.is_narrow)),
         E'\\endif\n\\if :check_only\nROLLBACK;\n\\echo nothing differs; nothing was changed\n\\quit\n\\endif\nCOMMIT;\n')
 $function$;
 
@@ -140,20 +139,16 @@ CREATE FUNCTION snowflake_migrate_internal.script_unit_text(unit snowflake_migra
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT concat(
-        snowflake_migrate_internal.script_section(format('Unit %s of %s: %s', unit.number, units, unit.what),
-            CASE WHEN unit.changed <> '{}'
-                 THEN 'ACCESS EXCLUSIVE locks until it is committed. Rewrites the tables and their indexes, which needs as much additional '
-                      'disk space and WAL, and checks their foreign keys again.'
-                      || CASE WHEN unit.drops IS NOT NULL
-                              THEN ' What depends on the columns is dropped and created again: procedures widening_drop_'
-                                   || unit.number || ' and widening_create_' || unit.number || ' above.' ELSE '' END
-                 ELSE unit.lock_level || CASE unit.kind WHEN 'analyze' THEN ': a widened column has no statistics.'
-                                                        ELSE ', without a rewrite.' END END),
-        format(E'SELECT EXISTS (SELECT FROM :"schema".widening_unit WHERE number = %1$s) AS done \\gset widening_\n'
-               '\\if :widening_done\n\\echo unit %1$s of %2$s was done before\n\\else\n\\echo unit %1$s of %2$s (%3$s) begins\nBEGIN;\n',
-               unit.number, units, unit.kind),
-        unit.locks || E'\n', snowflake_migrate_internal.script_fills(unit.fills, true),
+    SELECT snowflake_migrate_internal.unit_in_frame(unit.number, units, unit.kind, unit.what,
+        CASE WHEN unit.changed <> '{}'
+             THEN 'ACCESS EXCLUSIVE locks until it is committed. Rewrites the tables and their indexes, which needs as much additional '
+                  'disk space and WAL, and checks their foreign keys again.'
+                  || CASE WHEN unit.drops IS NOT NULL
+                          THEN ' What depends on the columns is dropped and created again: procedures widening_drop_'
+                               || unit.number || ' and widening_create_' || unit.number || ' above.' ELSE '' END
+             ELSE unit.lock_level || CASE unit.kind WHEN 'analyze' THEN ': a widened column has no statistics.'
+                                                    ELSE ', without a rewrite.' END END,
+        concat(E'BEGIN;\n', unit.locks || E'\n', snowflake_migrate_internal.script_fills(unit.fills, true),
         CASE WHEN unit.drops IS NOT NULL
              THEN format(E'-- Under the locks once more.\nCALL :"schema".widening_try(%1$s, %2$s::text[]);\n'
                          'SELECT :"schema".widening_maintain(%2$s::text[]) AS maintain \\gset widening_\n'
@@ -166,8 +161,7 @@ AS $function$
              THEN format(E'SET LOCAL search_path = pg_catalog, pg_temp;\nCALL :"schema".widening_create_%s();\n'
                          'CALL :"schema".widening_grant(:''widening_maintain'', %s::text[]);\n', unit.number, unit.tables) END,
         E'SET LOCAL search_path = :table_path;\n' || snowflake_migrate_internal.script_fills(unit.fills, false),
-        format(E'INSERT INTO :"schema".widening_unit VALUES (%1$s, pg_catalog.clock_timestamp());\nCOMMIT;\n'
-               '\\echo unit %1$s of %2$s is done\n\\endif\n', unit.number, units))
+        format(E'INSERT INTO :"schema".widening_unit VALUES (%s, pg_catalog.clock_timestamp());\nCOMMIT;\n', unit.number)))
 $function$;
 
 -- Its end: drops what it has made.

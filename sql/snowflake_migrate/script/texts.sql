@@ -39,7 +39,6 @@ RETURN $query$
     WHERE t.value IS NOT NULL
 $query$;
 
--- The texts here.
 CREATE FUNCTION snowflake_migrate_internal.script_texts(relations text[])
 RETURNS TABLE (object text, part text, property text, value text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET jit = off

@@ -6,21 +6,7 @@
 CREATE TYPE snowflake_migrate_internal.script_statement AS (
     unit integer, kind text, what text, lock_level text, relation regclass, changed regclass[], phase integer, role oid, statement text
 );
-COMMENT ON TYPE snowflake_migrate_internal.script_statement IS 'A statement of a script for another server';
 
--- The columns that it widens, those of partitions and child tables too.
-CREATE FUNCTION snowflake_migrate_internal.script_columns(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (relation regclass, attname name, declared_by regclass) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT f.relation, a.attname, r.relation
-    FROM snowflake_migrate_internal.linked_columns(keys) AS r
-    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-    CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
-    WHERE r.is_narrow
-$function$;
-
--- The statements of one command.
 CREATE FUNCTION snowflake_migrate_internal.script_command(
     command snowflake_migrate_internal.command, keys snowflake_migrate_internal.key[]
 ) RETURNS TABLE (phase integer, role oid, statement text) LANGUAGE plpgsql STABLE
@@ -36,33 +22,11 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-        SELECT CASE s.phase WHEN 1 THEN 1 ELSE 3 END, s.role, snowflake_migrate_internal.terminated(s.statement)
-        FROM snowflake_migrate_internal.dependent_statements(keys, true) WITH ORDINALITY AS s (phase, role, statement, identity, place)
-        WHERE s.phase < 3 ORDER BY s.place;
+        SELECT s.phase, s.role, s.statement FROM snowflake_migrate_internal.widen_script(keys, true) AS s WHERE s.phase < 4;
     RETURN QUERY
         SELECT 4, d.owner, snowflake_migrate_internal.name_of(d.relation)
         FROM snowflake_migrate_internal.dependents(keys) AS d
         WHERE d.kind = 'materialized view' ORDER BY d.place, d.identity;
-    RETURN QUERY
-        SELECT 2, c.relowner, snowflake_migrate_internal.terminated(w.statement)
-        FROM snowflake_migrate_internal.widening_statements(keys) WITH ORDINALITY AS w (relation, statement, place)
-        JOIN pg_class AS c ON c.oid = w.relation
-        ORDER BY w.place;
-    RETURN QUERY
-        WITH tree AS (
-            SELECT array_agg(DISTINCT f.relation) AS tables
-            FROM unnest(keys) AS k CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(k.target, k.column_name) AS f
-            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
-        ), again (role, statement) AS (
-            SELECT c.relowner, t.sql
-            FROM tree CROSS JOIN LATERAL snowflake_migrate_internal.statistics_targets(tree.tables) AS t
-            JOIN pg_class AS c ON c.oid = t.relation
-          UNION ALL
-            SELECT NULL::oid, t.statement
-            FROM tree CROSS JOIN LATERAL snowflake_migrate_internal.trigger_state_statements(
-                snowflake_migrate_internal.trigger_states(tree.tables)) AS t
-        )
-        SELECT 2, a.role, snowflake_migrate_internal.terminated(a.statement) FROM again AS a ORDER BY a.statement;
 END
 $function$;
 
@@ -114,7 +78,8 @@ BEGIN
     SELECT snowflake_migrate_internal.some_names(array_agg(DISTINCT quote_ident(pg_get_userbyid(r.role)))) INTO refused
     FROM (SELECT s.role FROM unnest(statements) AS s
         UNION
-          SELECT c.relowner FROM snowflake_migrate_internal.script_columns(keys) AS w JOIN pg_class AS c ON c.oid = w.relation) AS r
+          SELECT c.relowner FROM snowflake_migrate_internal.linked_tree(keys) AS w JOIN pg_class AS c ON c.oid = w.relation
+          WHERE w.is_narrow) AS r
     HAVING count(DISTINCT r.role) > 1;
     IF refused IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('0A000', format('cannot make one script for %s', names),
@@ -126,16 +91,13 @@ $function$;
 
 -- The relations that it compares: the tables of all columns that hold the same IDs, and the sequences.
 CREATE FUNCTION snowflake_migrate_internal.script_relations(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (relation regclass, name text, kind "char") LANGUAGE sql STABLE
+RETURNS TABLE (relation regclass, name text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH linked AS MATERIALIZED (
-        SELECT DISTINCT f.relation, a.attname
-        FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
+        SELECT DISTINCT f.relation, f.attname FROM snowflake_migrate_internal.linked_tree(keys) AS f
     )
-    SELECT c.oid::regclass, snowflake_migrate_internal.name_of(c.oid::regclass), c.relkind
+    SELECT c.oid::regclass, snowflake_migrate_internal.name_of(c.oid::regclass)
     FROM pg_class AS c
     WHERE c.oid IN (SELECT l.relation FROM linked AS l
                   UNION

@@ -81,7 +81,14 @@ WHERE c.oid = 'shop.sold'::regclass AND a.grantee = 'online_script_reader'::regr
 SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal;
 SELECT setval('shop.orders_id_seq', 2147483647);
 INSERT INTO shop.orders DEFAULT VALUES RETURNING id;
--- Nothing of it is left.
+-- Nothing of it is left, and nothing is to be reverted.
+SELECT nspname FROM pg_namespace WHERE nspname ~ 'snowflake|widening';
+\set revert on
+\set ECHO none
+\i :file
+\set ECHO all
+\set ON_ERROR_STOP off
+RESET search_path;
 SELECT nspname FROM pg_namespace WHERE nspname ~ 'snowflake|widening';
 RESET ROLE;
 \c :former_database
