@@ -38,6 +38,7 @@
 //! - [`next_version`]: a made-up version to update to
 //!
 //! - [`threads`], [`wait`]: stopping threads, and waiting
+//! - [`prelude`]: what most tests use
 //!
 //! `PG_CONFIG` names the `pg_config` of the tree under test, in which the extension
 //! is installed, in the test build (the cargo feature `testing`). With
@@ -65,6 +66,7 @@ pub mod online_load;
 pub mod os_user;
 pub mod patroni;
 pub mod peers;
+pub mod prelude;
 pub mod processes;
 pub mod program;
 pub mod query;

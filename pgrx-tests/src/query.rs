@@ -1,6 +1,8 @@
 //! Single values that a query returns.
 
-use anyhow::{Context, Result, bail};
+use std::fmt::Display;
+
+use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 
 /// The first column of the first row, as text. Fails if there is no row.
@@ -26,4 +28,11 @@ pub fn value(client: &mut Client, sql: &str) -> Result<String> {
 pub fn number(client: &mut Client, sql: &str) -> Result<i64> {
     let found = value(client, sql)?;
     found.parse().with_context(|| format!("{found}: {sql}"))
+}
+
+/// Fails unless the value is this.
+pub fn answers(client: &mut Client, sql: &str, expected: impl Display) -> Result<()> {
+    let (found, expected) = (value(client, sql)?, expected.to_string());
+    ensure!(found == expected, "{found}, not {expected}: {sql}");
+    Ok(())
 }

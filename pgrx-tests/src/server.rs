@@ -121,12 +121,6 @@ impl Server {
         Ok(())
     }
 
-    /// Replaces the programs and libraries that this server runs, from its next
-    /// start on: by a tree of the same major version.
-    pub fn set_installation(&mut self, installation: Installation) {
-        self.installation = installation;
-    }
-
     /// Sets an environment variable of the server from its next start on.
     pub fn set_environment(&mut self, name: &str, value: &str) {
         self.environment.insert(name.to_owned(), value.to_owned());

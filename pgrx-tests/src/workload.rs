@@ -92,7 +92,6 @@ pub const ROWS: &str = "CREATE TABLE rows (id bigint)";
 #[derive(Debug)]
 pub struct Workload {
     shared: Arc<Shared>,
-    databases: usize,
     threads: Vec<JoinHandle<Result<SessionResult>>>,
 }
 
@@ -106,23 +105,12 @@ pub struct Received {
     pub decreases: usize,
     /// The duration of the longest statement.
     pub longest: Duration,
-    databases: usize,
 }
 
 impl Received {
     /// Counts over all IDs.
     pub fn tally(&self) -> Tally {
         Tally::of(self.ids.concat())
-    }
-
-    /// Counts for each database.
-    pub fn tallies(&self) -> Vec<Tally> {
-        (0..self.databases)
-            .map(|database| {
-                let sessions = self.ids.iter().skip(database).step_by(self.databases);
-                Tally::of(sessions.flatten().copied().collect())
-            })
-            .collect()
     }
 
     /// Fails if the IDs of a session decreased.
@@ -172,11 +160,7 @@ impl Workload {
                 std::thread::spawn(move || shared.session(number, mode, &config))
             })
             .collect();
-        let workload = Self {
-            shared,
-            databases: databases.len(),
-            threads,
-        };
+        let workload = Self { shared, threads };
         workload.until(|workload| workload.pids().iter().all(|&pid| pid != 0))?;
         workload.begin_window();
         workload.wait_for(1)?;
@@ -254,7 +238,6 @@ impl Workload {
             ids: Vec::new(),
             decreases: 0,
             longest: Duration::ZERO,
-            databases: self.databases,
         };
         for (number, thread) in self.threads.drain(..).enumerate() {
             let session = thread

@@ -99,13 +99,14 @@ AS $function$
 $function$;
 
 -- The WAL of rows that are copied, which have so many bytes of their table: a record of a row's lock, one of the new row, and
--- an entry in each index unless the row's page has room (HOT). In addition, each page is logged in full once after a checkpoint.
+-- an entry in each index, of the size that others have, unless the row's page has room (HOT). In addition, each page is logged
+-- in full once after a checkpoint.
 CREATE FUNCTION snowflake_migrate_internal.copy_wal(relation regclass, rows numeric, bytes numeric)
 RETURNS numeric LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT rows * (140 + 72 * (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = relation))
-           + bytes * (2 + coalesce(pg_indexes_size(relation)::numeric / nullif(pg_relation_size(relation), 0), 0))
+    SELECT rows * (140 + 50 * (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = relation))
+           + 2 * bytes * (1 + coalesce(pg_indexes_size(relation)::numeric / nullif(pg_relation_size(relation), 0), 0))
 $function$;
 
 CREATE FUNCTION snowflake_migrate_internal.copy_seconds(relation regclass, rows numeric, bytes numeric)

@@ -1,9 +1,13 @@
 //! The kinds of what happens to servers.
 
-/// A kind of fault, or of what administrators do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A kind of fault, or of what administrators do. The first is that with which the least happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]
 #[allow(missing_docs)]
 pub enum Fault {
+    SlowDisk,
+    LookAtFloor,
+    Cancel,
+    LockMark,
     KillBackend,
     PowerLoss,
     Restart,
@@ -31,47 +35,6 @@ pub enum Fault {
     RestoreDump,
     MoveByDump,
     DropDatabase,
-    LockMark,
-    FullDisk,
     FloorFails,
-    SlowDisk,
-    Cancel,
-    LookAtFloor,
+    FullDisk,
 }
-
-/// All of them, the first with which the least happens first.
-pub const ALL: [Fault; 33] = [
-    Fault::SlowDisk,
-    Fault::LookAtFloor,
-    Fault::Cancel,
-    Fault::LockMark,
-    Fault::KillBackend,
-    Fault::PowerLoss,
-    Fault::Restart,
-    Fault::SetBackLittle,
-    Fault::SetBackFar,
-    Fault::SetAheadLittle,
-    Fault::SetAheadFar,
-    Fault::FreezeClock,
-    Fault::CorrectClock,
-    Fault::Suspend,
-    Fault::PromoteAsynchronous,
-    Fault::PromoteSynchronous,
-    Fault::NewStandby,
-    Fault::Rewind,
-    Fault::BaseBackup,
-    Fault::PointInTime,
-    Fault::OtherLayout,
-    Fault::OtherNode,
-    Fault::OtherSettings,
-    Fault::SetvalNear,
-    Fault::SetvalFar,
-    Fault::SetvalBack,
-    Fault::StartAfter,
-    Fault::AcceptClock,
-    Fault::RestoreDump,
-    Fault::MoveByDump,
-    Fault::DropDatabase,
-    Fault::FloorFails,
-    Fault::FullDisk,
-];

@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use clap::ValueEnum as _;
+
 use crate::checks;
 use crate::choices::Choices;
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::fleet::Fleet;
 use crate::protection::Protection;
 use crate::work;
@@ -54,7 +56,7 @@ fn go_on(fleet: &mut Fleet) {
     for _ in 0..turns {
         if choices.one_in(fault_in) {
             let server = choices.below(fleet.servers.len() as u32) as usize;
-            let fault = choices.of(&fault::ALL);
+            let fault = choices.of(Fault::value_variants());
             fleet.strike(server, fault);
         }
         fleet.turn(most_steps);

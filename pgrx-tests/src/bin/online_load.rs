@@ -85,7 +85,7 @@ fn main() -> Result<()> {
     }
     ensure!(!reports.is_empty(), "--protocol is simple or prepared");
     if let (Some(path), Some(report)) = (&arguments.picture, reports.last()) {
-        std::fs::write(path, report.picture())
+        std::fs::write(path, report.picture()?)
             .with_context(|| format!("writing {}", path.display()))?;
     }
     for report in &reports {

@@ -1,18 +1,11 @@
 //! Logical replication between servers that all write.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use anyhow::{Result, ensure};
 use postgres::Config;
-use snowflake_tests::ids::grouped;
-use snowflake_tests::query::{number, value};
-use snowflake_tests::{Cluster, ClusterBuilder, Server, Stop};
 
-use crate::support::{
-    TABLE, Written, assert_kept, assert_no_conflict, at_least, same_rows, subscribe, write,
-};
+use crate::support::*;
 
 /// Sessions of each server.
 const SESSIONS: usize = 10;
@@ -126,10 +119,6 @@ fn both_ways_of_two_servers_have_the_same_rows_after_restarts_and_crashes() -> R
                         + confl_delete_origin_differs + confl_delete_missing + confl_multiple_unique_conflicts)
              FROM pg_stat_subscription_stats",
         )?;
-        println!(
-            "node {}: conflicts of replication {conflicts} in the log, {counted} in the statistics",
-            node(server)?
-        );
         assert_eq!((conflicts, counted.as_str()), (0, "0"));
     }
     Ok(())
@@ -191,11 +180,6 @@ fn collector_of_three_servers_has_every_row() -> Result<()> {
             &mut client,
             &format!("SELECT count(*) FROM orders WHERE snowflake_node_id(id) = {node}"),
         )?;
-        println!(
-            "node {node}: {} rows there, {} with its number in the collector",
-            grouped(rows as u64),
-            grouped(here as u64)
-        );
         assert_eq!(rows, here);
     }
     for source in &sources {

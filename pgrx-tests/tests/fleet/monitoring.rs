@@ -3,15 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
 use snowflake_tests::os_user::OsUser;
 use snowflake_tests::program::{self, Program, free_ports, http};
-use snowflake_tests::query::value;
 use snowflake_tests::scratch::Scratch;
-use snowflake_tests::{Cluster, ids, wait};
+
+use crate::support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -94,6 +91,7 @@ fn sum(samples: &[String]) -> Result<f64> {
 }
 
 /// A view, a column of its query, and what that column is by other SQL.
+#[rustfmt::skip]
 const EXPECTED: [(&str, &str, &str); 28] = [
     ("snowflake_status", "preloaded", "1"),
     ("snowflake_status", "node_id", "7"),
@@ -104,82 +102,29 @@ const EXPECTED: [(&str, &str, &str); 28] = [
     ("snowflake_status", "stopped", "0"),
     ("snowflake_status", "copied", "0"),
     ("snowflake_status", "layout_changed", "0"),
-    (
-        "snowflake_status",
-        "clock_behind_seconds",
-        "extract(epoch FROM clock_behind)",
-    ),
-    (
-        "snowflake_status",
-        "database_reserved_ahead_seconds",
-        "extract(epoch FROM database_reserved_until) - extract(epoch FROM clock_timestamp())",
-    ),
-    (
-        "snowflake_status",
-        "server_last_id_age_seconds",
-        "extract(epoch FROM clock_timestamp()) - extract(epoch FROM server_last_id_at)",
-    ),
-    (
-        "snowflake_status",
-        "expires_in_seconds",
-        "extract(epoch FROM expires_at) - extract(epoch FROM clock_timestamp())",
-    ),
-    (
-        "snowflake_status",
-        "resolved_age_seconds",
-        "extract(epoch FROM resolved_age)",
-    ),
+    ("snowflake_status", "clock_behind_seconds", "extract(epoch FROM clock_behind)"),
+    ("snowflake_status", "database_reserved_ahead_seconds",
+        "extract(epoch FROM database_reserved_until) - extract(epoch FROM clock_timestamp())"),
+    ("snowflake_status", "server_last_id_age_seconds", "extract(epoch FROM clock_timestamp()) - extract(epoch FROM server_last_id_at)"),
+    ("snowflake_status", "expires_in_seconds", "extract(epoch FROM expires_at) - extract(epoch FROM clock_timestamp())"),
+    ("snowflake_status", "resolved_age_seconds", "extract(epoch FROM resolved_age)"),
     ("snowflake_status", "unknown_prepared", "unknown_prepared"),
-    (
-        "snowflake_status",
-        "lease_seconds",
-        "extract(epoch FROM current_setting('snowflake.lease')::interval)",
-    ),
-    (
-        "snowflake_status",
-        "max_borrow_seconds",
-        "extract(epoch FROM current_setting('snowflake.max_borrow')::interval)",
-    ),
+    ("snowflake_status", "lease_seconds", "extract(epoch FROM current_setting('snowflake.lease')::interval)"),
+    ("snowflake_status", "max_borrow_seconds", "extract(epoch FROM current_setting('snowflake.max_borrow')::interval)"),
     ("snowflake_stat_slots", "ids", "sum(ids)"),
     ("snowflake_stat_slots", "waits", "sum(waits)"),
-    (
-        "snowflake_stat_slots",
-        "wait_seconds",
-        "sum(wait_time) / 1000",
-    ),
-    (
-        "snowflake_stat_slots",
-        "borrowed_ticks",
-        "sum(borrowed_ticks)",
-    ),
+    ("snowflake_stat_slots", "wait_seconds", "sum(wait_time) / 1000"),
+    ("snowflake_stat_slots", "borrowed_ticks", "sum(borrowed_ticks)"),
     ("snowflake_stat_slots", "clock_steps", "sum(clock_steps)"),
-    (
-        "snowflake_serial_columns",
-        "percent_used",
-        "(SELECT round(100.0 * last_value / 2147483647, 2) FROM pg_sequences WHERE sequencename = 'orders_id_seq')",
-    ),
-    (
-        "snowflake_unreadable",
-        "sequences",
-        "(SELECT count(*) FROM pg_sequences WHERE schemaname = 'shop')",
-    ),
-    (
-        "snowflake_partitions",
-        "ahead_seconds",
-        "(SELECT extract(epoch FROM snowflake_timestamp(max(split_part(pg_get_expr(c.relpartbound, c.oid), '''', 4)::bigint)))
+    ("snowflake_serial_columns", "percent_used",
+        "(SELECT round(100.0 * last_value / 2147483647, 2) FROM pg_sequences WHERE sequencename = 'orders_id_seq')"),
+    ("snowflake_unreadable", "sequences", "(SELECT count(*) FROM pg_sequences WHERE schemaname = 'shop')"),
+    ("snowflake_partitions", "ahead_seconds", "(SELECT extract(epoch FROM snowflake_timestamp(max(split_part(pg_get_expr(c.relpartbound, c.oid), '''', 4)::bigint)))
                  - extract(epoch FROM clock_timestamp())
-          FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'events'::regclass)",
-    ),
-    (
-        "snowflake_maintenance",
-        "kept",
-        "(SELECT kept FROM snowflake_partitions_internal.settings)",
-    ),
-    (
-        "snowflake_maintenance",
-        "age_seconds",
-        "(SELECT extract(epoch FROM clock_timestamp() - succeeded_at) FROM snowflake_partitions.status)",
-    ),
+          FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'events'::regclass)"),
+    ("snowflake_maintenance", "kept", "(SELECT kept FROM snowflake_partitions_internal.settings)"),
+    ("snowflake_maintenance", "age_seconds",
+        "(SELECT extract(epoch FROM clock_timestamp() - succeeded_at) FROM snowflake_partitions.status)"),
     ("snowflake_nodes", "findings", "0"),
 ];
 
@@ -291,13 +236,11 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
          SELECT snowflake_partitions.configure('events', '1 day', 'UTC', keep => '0 days')",
     ))?;
     client.batch_execute("CALL snowflake_partitions.maintain('events')")?;
-    assert_eq!(
-        value(
-            &mut client,
-            "SELECT kept FROM snowflake_partitions_internal.settings"
-        )?,
-        "1"
-    );
+    answers(
+        &mut client,
+        "SELECT kept FROM snowflake_partitions_internal.settings",
+        "1",
+    )?;
     ids::nextval(&mut client, 5_000)?;
     let os_user = OsUser::for_servers()?;
     let scratch = Scratch::new(&os_user)?;
@@ -321,7 +264,6 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
             unknown.is_empty() && used.len() > 8,
             "{user} uses {unknown:?}"
         );
-        println!("{user}: {} metrics, all exported", used.len());
     }
     let after = expected(&mut client)?;
     let compared: BTreeSet<String> = after.keys().cloned().collect();
@@ -353,13 +295,6 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
         .filter(|line| line.contains("level=error"))
         .count();
     assert_eq!(failed, 0, "{}", exporter.log());
-    println!(
-        "{} metrics of {} exported, by a role that may read a sequence and nothing else; \
-         {} have the values of SQL",
-        names.len(),
-        defined.len(),
-        after.len()
-    );
     Ok(())
 }
 
@@ -415,7 +350,6 @@ fn sequences_that_an_exporter_may_not_read_are_counted() -> Result<()> {
         "{}",
         exporter.log()
     );
-    println!("6 sets of privileges: what is not read is counted");
     Ok(())
 }
 
@@ -542,7 +476,6 @@ fn an_exporter_shows_how_long_new_rows_have_partitions() -> Result<()> {
         "{}",
         exporter.log()
     );
-    println!("11 tables, each with the time for which new rows have a partition");
     Ok(())
 }
 
@@ -577,9 +510,5 @@ fn each_alert_fires_when_it_should() -> Result<()> {
             "{alert} is not tested"
         );
     }
-    println!(
-        "{} alerts fire when they should, and not before",
-        alerts.len()
-    );
     Ok(())
 }

@@ -3,18 +3,12 @@
 //! rows, replication between them, and the copy of a table that lasts.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use snowflake_tests::ids::{fetch, grouped};
-use snowflake_tests::query::number;
-use snowflake_tests::threads::SetOnDrop;
-use snowflake_tests::{Cluster, document, tier, wait};
+use snowflake_tests::ids::fetch;
 
-use crate::support::{TIMEOUT, at_least, subscribe};
+use crate::support::*;
 
 const TABLES: &str = "CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
     CREATE TABLE resolved (node_id integer PRIMARY KEY, id bigint NOT NULL)";

@@ -2,12 +2,8 @@
 //! from dumps.
 
 use std::process::Command;
-use std::thread;
 
-use anyhow::{Context, Result, ensure};
-use snowflake_tests::ids::{self, Tally, grouped};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::{Cluster, Server};
+use crate::support::*;
 
 const SESSIONS: usize = 4;
 const ROUNDS: usize = 50;
@@ -103,14 +99,12 @@ fn a_partitioned_table_over_two_servers_has_distinct_ids() -> Result<()> {
         );
     }
     let all = lists.concat();
-    assert_eq!(
-        number(&mut client, "SELECT count(*) FROM orders")?,
-        all.len() as i64
-    );
-    assert_eq!(
-        number(&mut client, "SELECT count(DISTINCT id) FROM orders")?,
-        all.len() as i64
-    );
+    answers(&mut client, "SELECT count(*) FROM orders", all.len() as i64)?;
+    answers(
+        &mut client,
+        "SELECT count(DISTINCT id) FROM orders",
+        all.len() as i64,
+    )?;
     // A range of time finds all of them, and not one of another time.
     for (range, expected) in [
         (
@@ -126,11 +120,11 @@ fn a_partitioned_table_over_two_servers_has_distinct_ids() -> Result<()> {
             0,
         ),
     ] {
-        let found = number(
+        answers(
             &mut client,
             &format!("SELECT count(*) FROM orders WHERE {range}"),
+            expected as i64,
         )?;
-        assert_eq!(found, expected as i64, "{range}");
     }
     // The bound is sent to the other server (docs/clients.md).
     let plan = client.query(
@@ -211,13 +205,10 @@ fn two_dumps_are_merged_without_a_duplicate() -> Result<()> {
         restore(&both, &dump(server)?)?;
     }
     for (table, rows) in [("customers", 4_000), ("orders", 40_000)] {
-        assert_eq!(
-            number(&mut client, &format!("SELECT count(*) FROM {table}"))?,
-            rows
-        );
+        answers(&mut client, &format!("SELECT count(*) FROM {table}"), rows)?;
     }
     let orphans = "SELECT count(*) FROM orders AS o LEFT JOIN customers AS c ON c.id = o.customer WHERE c.id IS NULL";
-    assert_eq!(number(&mut client, orphans)?, 0);
+    answers(&mut client, orphans, 0)?;
     let mut ids = ids::fetch(
         &mut client,
         "SELECT id FROM customers UNION ALL SELECT id FROM orders",
@@ -227,8 +218,8 @@ fn two_dumps_are_merged_without_a_duplicate() -> Result<()> {
     println!("two servers merged: {tally}");
     tally.assert_unique();
     let of_nodes = "SELECT string_agg(n || ': ' || c, ', ' ORDER BY n) FROM (SELECT snowflake_node_id(id) AS n, count(*) AS c FROM orders GROUP BY 1) AS g";
-    assert_eq!(value(&mut client, of_nodes)?, "1: 20000, 2: 20000");
+    answers(&mut client, of_nodes, "1: 20000, 2: 20000")?;
     let findings = "SELECT count(*) FROM snowflake_audit_tables(expected_nodes => '{1,2,3}')";
-    assert_eq!(number(&mut client, findings)?, 0);
+    answers(&mut client, findings, 0)?;
     Ok(())
 }

@@ -3,14 +3,12 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use anyhow::{Context, Result, ensure};
-use postgres::{Client, Config, NoTls};
-use snowflake_tests::ids::{Tally, grouped};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::{Server, wait};
+use postgres::Config;
+
+pub(crate) use snowflake_tests::prelude::*;
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -175,25 +173,20 @@ pub(crate) fn assert_kept(written: Written, client: &mut Client) -> Result<()> {
 pub(crate) fn assert_no_conflict(servers: &[&Server]) -> Result<()> {
     for server in servers {
         let mut client = server.connect()?;
-        assert_eq!(
-            number(&mut client, "SELECT node_conflicts FROM snowflake_status")?,
-            0
-        );
-        assert_eq!(
-            value(
-                &mut client,
-                "SELECT coalesce(copied_from, 'original') FROM snowflake_status"
-            )?,
-            "original"
-        );
+        answers(
+            &mut client,
+            "SELECT node_conflicts FROM snowflake_status",
+            0,
+        )?;
+        answers(
+            &mut client,
+            "SELECT coalesce(copied_from, 'original') FROM snowflake_status",
+            "original",
+        )?;
         let findings =
             "SELECT coalesce(string_agg(a::text, ', '), 'none') FROM snowflake_audit_tables() AS a";
-        assert_eq!(value(&mut client, findings)?, "none");
+        answers(&mut client, findings, "none")?;
     }
-    println!(
-        "{} servers: no node conflict, no finding of the audit",
-        servers.len()
-    );
     Ok(())
 }
 

@@ -11,13 +11,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use anyhow::{Context, Result, ensure};
-use snowflake_tests::Cluster;
 use snowflake_tests::document::{self, Block};
-use snowflake_tests::migration::psql;
-use snowflake_tests::query::number;
 
-use crate::support::{column, what_is_missing};
+use crate::support::*;
 
 /// The pages, by their paths: the README, and after it the documents in docs/.
 fn pages() -> Result<Vec<String>> {
@@ -102,7 +98,6 @@ fn the_reference_lists_the_objects_of_the_extension() -> Result<()> {
             present,
             "{what} of docs/reference.md"
         );
-        println!("documents: {} {what}, all in the reference", present.len());
     }
     Ok(())
 }
@@ -200,9 +195,6 @@ fn every_sql_block_of_a_page_runs_in_an_empty_database() -> Result<()> {
         .with_context(|| format!("{page}, in an empty database"))?;
         counts.push((page, count));
     }
-    for (page, count) in &counts {
-        println!("documents: {count:>2} sql blocks of {page}, all run in an empty database");
-    }
     let readme = counts.first().map_or(0, |(_, count)| *count);
     ensure!(
         readme >= 3,
@@ -256,19 +248,10 @@ fn the_block_of_an_online_migration_can_be_run_again() -> Result<()> {
         .batch_execute("CALL snowflake_migrate.pace('deliveries', pause => '20 milliseconds')")?;
     run("after an interruption", &migration)?;
     run("again", &migration)?;
-    assert_eq!(
-        number(&mut client, "SELECT max(id)::bigint FROM deliveries")?,
-        ROWS
-    );
+    answers(&mut client, "SELECT max(id)::bigint FROM deliveries", ROWS)?;
     run("the swap", &swap)?;
     assert!(number(&mut client, "SELECT max(id) FROM deliveries")? > 1 << 40);
     run("after the swap", &migration)?;
-    assert_eq!(
-        number(&mut client, "SELECT count(*) FROM deliveries")?,
-        ROWS + 1
-    );
-    println!(
-        "documents: the block of an online migration ran, after an interruption, twice before the swap and once after it"
-    );
+    answers(&mut client, "SELECT count(*) FROM deliveries", ROWS + 1)?;
     Ok(())
 }

@@ -8,22 +8,13 @@
 
 use std::collections::HashSet;
 use std::process::Output;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{self, Tally, grouped};
-use snowflake_tests::online;
 use snowflake_tests::os_user::OsUser;
-use snowflake_tests::query::{number, value};
 use snowflake_tests::replica::Dump;
 use snowflake_tests::scratch::Scratch;
-use snowflake_tests::server_error::expect_error;
-use snowflake_tests::{Cluster, ClusterBuilder, Installation, tier};
 
 use crate::migration::run_before;
-use crate::support::run;
+use crate::support::*;
 
 /// `app` owns the database, and has the rights of `shop`, which owns a table in
 /// it. `reader` dumps.
@@ -219,16 +210,16 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
         original.mark
     );
     let stored = "SELECT count(*) FROM snowflake_internal.restore";
-    assert_eq!(number(&mut app, stored)?, 0, "{what}: rows were stored");
+    answers(&mut app, stored, 0)?;
     let layouts =
         "SELECT count(*) || ' ' || count(DISTINCT layout) FROM snowflake_internal.accepted_layout";
-    assert_eq!(value(&mut app, layouts)?, "1 1", "{what}");
+    answers(&mut app, layouts, "1 1")?;
     let origins = "SELECT string_agg(target::text || ' ' || kind, ', ' ORDER BY target::text COLLATE \"C\") FROM snowflake_migrate_internal.visible_origins()";
-    assert_eq!(
-        value(&mut app, origins)?,
+    answers(
+        &mut app,
+        origins,
         "store.\"It's \"\"here\" serial, under_way serial, was_identity identity always, was_serial serial",
-        "{what}"
-    );
+    )?;
     let mut later = ids::nextval(&mut app, size() / 2)?;
     let first = later[0];
     let mut second = target.connect_as("app", database)?;
@@ -241,16 +232,12 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
             .with_context(|| format!("{what}: reverting {table}"))?;
         let name = table.replace("''", "'");
         let insert = format!("INSERT INTO {name} (n) VALUES (1) RETURNING id");
-        assert_eq!(number(&mut app, &insert)?, 11, "{what}: {table}");
+        answers(&mut app, &insert, 11)?;
     }
     let kind = "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 'was_identity'::regclass AND attname = 'id'";
-    assert_eq!(value(&mut app, kind)?, "a", "{what}");
+    answers(&mut app, kind, "a")?;
     let comment = "SELECT obj_description('was_serial_id_seq'::regclass, 'pg_class')";
-    assert_eq!(
-        value(&mut app, comment)?,
-        "kept in jsonb's neighbour: \"a\\tb\"",
-        "{what}"
-    );
+    answers(&mut app, comment, "kept in jsonb's neighbour: \"a\\tb\"")?;
     // PostgreSQL: ENABLE TRIGGER ALL forgets ENABLE ALWAYS.
     app.batch_execute(
         "DO $$ DECLARE shadow record; BEGIN
@@ -288,11 +275,6 @@ fn every_form_of_a_dump_is_restored_without_an_error() -> Result<()> {
     let mut app = fill(&source)?;
     let target = target(1)?.start()?;
     target.connect()?.batch_execute(ROLES)?;
-    println!(
-        "dumps: from {} to {}",
-        source.installation().version,
-        target.installation().version
-    );
     let original = Original::of(&mut app)?;
     ensure!(original.ids.len() > size(), "{}", original.ids.len());
     let mut failures = Vec::new();
@@ -446,7 +428,7 @@ fn records_that_cannot_be_restored_are_reported() -> Result<()> {
         said.contains("The current role does not have the privileges of the table's owner."),
         "{said}"
     );
-    assert_eq!(value(&mut app, records)?, before);
+    answers(&mut app, records, before)?;
     Ok(())
 }
 
@@ -506,8 +488,7 @@ fn boundaries_are_restored_without_the_tool() -> Result<()> {
     let highest = number(&mut app, "SELECT max(id) FROM was_serial")?;
     let with = source.dump("shop", &["--username=app", "-Fc"])?;
     // An online migration under way keeps the tool.
-    let refused = expect_error(&mut app, "DROP EXTENSION snowflake_migrate")?;
-    assert_eq!(refused.sqlstate, "2BP01", "{refused}");
+    refused(&mut app, "DROP EXTENSION snowflake_migrate", "2BP01")?;
     run(
         &mut app,
         [
@@ -551,18 +532,15 @@ fn boundaries_are_restored_without_the_tool() -> Result<()> {
             );
         }
         let mut restored = target.connect_as("app", "shop")?;
-        assert_eq!(
-            number(&mut restored, "SELECT max(id) FROM was_serial")?,
-            highest
-        );
-        assert_eq!(value(&mut restored, BOUNDARIES)?, boundaries);
+        answers(&mut restored, "SELECT max(id) FROM was_serial", highest)?;
+        answers(&mut restored, BOUNDARIES, &boundaries)?;
         let old = "SELECT count(*) FROM was_serial WHERE id < snowflake_id_boundary('was_serial')";
-        assert_eq!(number(&mut restored, old)?, 10);
-        let findings = value(
+        answers(&mut restored, old, 10)?;
+        answers(
             &mut restored,
             "SELECT coalesce(string_agg(a::text, ';'), '') FROM snowflake_audit_tables() AS a",
+            "",
         )?;
-        assert_eq!(findings, "");
         let new = "INSERT INTO was_serial (n) VALUES (1) RETURNING id";
         ensure!(number(&mut restored, new)? > highest, "below {highest}");
         if has_tool {
@@ -696,7 +674,7 @@ fn each_role_dumps_what_it_may_see() -> Result<()> {
                     "{what}"
                 );
             } else {
-                assert_eq!(number(&mut restored, asked)?, boundary, "{what}");
+                answers(&mut restored, asked, boundary)?;
             }
             drop(restored);
             target.connect()?.batch_execute("DROP DATABASE part")?;

@@ -7,18 +7,11 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::sync::Barrier;
-use std::thread;
 
-use anyhow::{Context, Result};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use postgres::{Client, NoTls};
-use snowflake_tests::ids::{self, DEFAULT, Tally};
-use snowflake_tests::query::{number, text, value};
-use snowflake_tests::server_error::{ServerError, expect_error};
-use snowflake_tests::{Cluster, ClusterBuilder, Server, Stop, tier};
 
-use crate::support::{refused, wait_until};
+use crate::support::*;
 
 const NEXT: &str = "SELECT snowflake_nextval()";
 
@@ -83,14 +76,27 @@ fn sixty_four_first_calls_at_once_make_one_memory() -> Result<()> {
         let tally = Tally::of(all);
         println!("first use: {kind}: 64 sessions at once, three times: {tally}");
         tally.assert_unique();
-        let memories = number(
+        answers(
             &mut cluster.connect()?,
             "SELECT count(*) FROM snowflake_status WHERE NOT preloaded AND ids >= 32000 AND node_id = 3",
+            1,
         )?;
-        assert_eq!(memories, 1);
     }
     Ok(())
 }
+
+/// A setting, a value that is refused, and the message.
+#[rustfmt::skip]
+const INVALID: &[(&str, &str, &str)] = &[
+    ("snowflake.node_id", "64", "invalid value for parameter \"snowflake.node_id\": 64"),
+    ("snowflake.node_id", "abc", "invalid value for parameter \"snowflake.node_id\": \"abc\""),
+    ("snowflake.layout", "nonsense", "invalid value for parameter \"snowflake.layout\": \"nonsense\""),
+    ("snowflake.lease", "0", "invalid value for parameter \"snowflake.lease\": \"0\""),
+    ("snowflake.layuot", "twitter", "unrecognized configuration parameter \"snowflake.layuot\""),
+    ("snowflake.on_node_conflict", "warn", "invalid value for parameter \"snowflake.on_node_conflict\": \"warn\""),
+    ("snowflake.enable_time_ranges", "perhaps", "invalid value for parameter \"snowflake.enable_time_ranges\": \"perhaps\""),
+    ("snowflake.node_id_source", "address", "could not find the node number of this server: snowflake.node_id_source is \"address\""),
+];
 
 /// A value of the configuration that is not valid fails the call, as it fails the start of a
 /// server that preloads the library; and decides nothing.
@@ -104,13 +110,11 @@ fn a_call_with_an_invalid_setting_fails_and_decides_nothing() -> Result<()> {
          CREATE TABLE t (id bigint); SELECT snowflake_timestamp(1); TABLE snowflake_status; TABLE snowflake_stat_slots;
          TABLE snowflake_unresolved; SELECT * FROM snowflake_audit('t', 'id'); SELECT * FROM snowflake_migrate.survey()",
     )?;
-    assert_eq!(
-        value(
-            admin,
-            "SELECT pending_restart IS NULL FROM snowflake_status"
-        )?,
-        "t"
-    );
+    answers(
+        admin,
+        "SELECT pending_restart IS NULL FROM snowflake_status",
+        "t",
+    )?;
     cluster.set_conf("snowflake.node_id", -1)?;
     let first = || -> Result<ServerError> {
         let error = expect_error(&mut cluster.connect()?, NEXT)?;
@@ -123,48 +127,7 @@ fn a_call_with_an_invalid_setting_fails_and_decides_nothing() -> Result<()> {
         error.hint.contains("ALTER SYSTEM SET snowflake.node_id"),
         "{error}"
     );
-    for (name, text, message) in [
-        (
-            "snowflake.node_id",
-            "64",
-            "invalid value for parameter \"snowflake.node_id\": 64",
-        ),
-        (
-            "snowflake.node_id",
-            "abc",
-            "invalid value for parameter \"snowflake.node_id\": \"abc\"",
-        ),
-        (
-            "snowflake.layout",
-            "nonsense",
-            "invalid value for parameter \"snowflake.layout\": \"nonsense\"",
-        ),
-        (
-            "snowflake.lease",
-            "0",
-            "invalid value for parameter \"snowflake.lease\": \"0\"",
-        ),
-        (
-            "snowflake.layuot",
-            "twitter",
-            "unrecognized configuration parameter \"snowflake.layuot\"",
-        ),
-        (
-            "snowflake.on_node_conflict",
-            "warn",
-            "invalid value for parameter \"snowflake.on_node_conflict\": \"warn\"",
-        ),
-        (
-            "snowflake.enable_time_ranges",
-            "perhaps",
-            "invalid value for parameter \"snowflake.enable_time_ranges\": \"perhaps\"",
-        ),
-        (
-            "snowflake.node_id_source",
-            "address",
-            "could not find the node number of this server: snowflake.node_id_source is \"address\"",
-        ),
-    ] {
+    for &(name, text, message) in INVALID {
         let path = cluster.data().join("postgresql.conf");
         let before = std::fs::read(&path)?;
         cluster.set_conf(name, text)?;
@@ -188,7 +151,6 @@ fn a_call_with_an_invalid_setting_fails_and_decides_nothing() -> Result<()> {
     cluster.set_conf("snowflake.node_id", 5)?;
     // No reload is needed.
     assert_eq!(node_of(ids::one(&mut cluster.connect()?)?), 5);
-    println!("first use: 10 configurations refused, then node number 5");
     Ok(())
 }
 
@@ -235,16 +197,11 @@ fn what_a_session_sets_hides_nothing() -> Result<()> {
             ("lease", "2s"),
             ("max_clock_step", "1d"),
         ] {
-            assert_eq!(
-                value(&mut client, &format!("SHOW snowflake.{name}"))?,
-                expected,
-                "{way}"
-            );
+            answers(&mut client, &format!("SHOW snowflake.{name}"), expected)?;
         }
         // What a session may set is as it was set.
         client.batch_execute("SET snowflake.max_wait = '1s'")?;
-        let error = expect_error(&mut client, "SET snowflake.node_id = 9")?;
-        assert_eq!(error.sqlstate, "55P02", "{error}");
+        refused(&mut client, "SET snowflake.node_id = 9", "55P02")?;
         all.push(ids::one(&mut cluster.connect()?)?);
     }
     Tally::of(all).assert_unique();
@@ -271,10 +228,10 @@ fn a_later_change_waits_for_the_restart() -> Result<()> {
     let old = &mut cluster.connect()?;
     assert_eq!(node_of(ids::one(old)?), 3);
     let pending = "SELECT pending_restart FROM snowflake_status";
-    assert_eq!(value(old, pending)?, "f");
+    answers(old, pending, "f")?;
     old.batch_execute("ALTER SYSTEM SET snowflake.node_id = 5")?;
     cluster.reload()?;
-    assert_eq!(value(&mut cluster.connect()?, pending)?, "t");
+    answers(&mut cluster.connect()?, pending, "t")?;
     assert_eq!(node_of(ids::one(&mut cluster.connect()?)?), 3);
     assert_eq!(node_of(ids::one(old)?), 3);
     assert!(
@@ -285,7 +242,7 @@ fn a_later_change_waits_for_the_restart() -> Result<()> {
     cluster.restart()?;
     let new = &mut cluster.connect()?;
     assert_eq!(node_of(ids::one(new)?), 5);
-    assert_eq!(value(new, pending)?, "f");
+    answers(new, pending, "f")?;
     Ok(())
 }
 
@@ -309,12 +266,12 @@ fn the_first_call_works_anywhere() -> Result<()> {
             .start_with_extension()?;
         let mut first = cluster.connect()?;
         for statement in statements.split_inclusive(if statements.contains("$$") { '\0' } else { ';' }) {
-            first.batch_execute(statement)?;
+            first.batch_execute(statement).context(what)?;
         }
         let mut all = ids::nextval(&mut first, 1_000)?;
         all.extend(ids::nextval(&mut cluster.connect()?, 1_000)?);
         let resolved = "SELECT snowflake_resolved_id() IS NOT NULL";
-        assert_eq!(value(&mut cluster.connect()?, resolved)?, "t", "{what}");
+        answers(&mut cluster.connect()?, resolved, "t")?;
         Tally::of(all).assert_unique();
     }
     // In a parallel worker, for a transaction that fails, of a session that ends: nothing holds back readers.
@@ -343,7 +300,7 @@ fn the_first_call_works_anywhere() -> Result<()> {
     // What the workers have published is cleared.
     let held = "SELECT snowflake_resolved_id() > max(id) FROM made";
     std::thread::sleep(std::time::Duration::from_millis(50));
-    assert_eq!(value(&mut cluster.connect()?, held)?, "t");
+    answers(&mut cluster.connect()?, held, "t")?;
     let unloaded = &mut cluster.connect()?;
     unloaded.batch_execute(parallel)?;
     let error = refused(
@@ -373,7 +330,7 @@ fn a_library_of_another_form_issues_no_ids() -> Result<()> {
     let error = refused(new, NEXT, "55000")?;
     assert_eq!(error.hint, "Restart the server.", "{error}");
     assert!(text(new, &format!("SELECT snowflake_timestamp({})", all[0]))?.is_some());
-    assert_eq!(value(new, "SELECT count(*) FROM snowflake_status")?, "1");
+    answers(new, "SELECT count(*) FROM snowflake_status", "1")?;
     all.extend(ids::nextval(old, 1_000)?);
     std::fs::remove_file(&switch)?;
     all.extend(ids::nextval(&mut cluster.connect()?, 1_000)?);
@@ -404,7 +361,7 @@ fn a_database_with_the_oid_of_another_has_a_mark_of_its_own() -> Result<()> {
         all.extend(ids::nextval(&mut client, 3)?);
         let covered =
             "SELECT last_value > snowflake_currval() AND log_cnt < 0 FROM snowflake_internal.mark";
-        assert_eq!(value(&mut client, covered)?, "t", "round {round}");
+        answers(&mut client, covered, "t")?;
         drop(client);
         admin.batch_execute("DROP DATABASE again WITH (FORCE)")?;
         if round % 50 == 0 {
@@ -432,10 +389,11 @@ fn a_promoted_standby_continues() -> Result<()> {
     standby.catch_up_with(&primary)?;
     let reader = &mut standby.connect()?;
     refused(reader, NEXT, "25006")?;
-    assert_eq!(
-        number(reader, "SELECT count(snowflake_timestamp(id)) FROM t")?,
-        5_000
-    );
+    answers(
+        reader,
+        "SELECT count(snowflake_timestamp(id)) FROM t",
+        5_000,
+    )?;
     standby.promote()?;
     let client = &mut standby.connect()?;
     client.batch_execute("INSERT INTO t SELECT FROM generate_series(1, 5000)")?;

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use snowflake_tests::installation::{Installation, PG_CONFIG};
-use snowflake_tests::{Cluster, ClusterBuilder, Stop, processes, time_limit};
+use snowflake_tests::time_limit;
+
+use crate::support::*;
 
 /// Set in the child of [`a_killed_test_leaves_nothing`].
 const CHILD: &str = "SNOWFLAKE_HARNESS_CHILD";
@@ -51,7 +51,6 @@ fn a_server_is_private_and_leaves_nothing() -> Result<()> {
         !data.parent().is_some_and(Path::exists),
         "its directory too"
     );
-    println!("harness: a server came and went without a trace");
     Ok(())
 }
 
@@ -75,7 +74,6 @@ fn a_test_that_ends_after_a_crash_leaves_no_shared_memory() -> Result<()> {
     assert!(segments.iter().all(|segment| segment.exists()));
     drop(cluster);
     assert!(!segments.iter().any(|segment| segment.exists()));
-    println!("harness: no shared memory left after kill -9: {segments:?}");
     Ok(())
 }
 
@@ -94,7 +92,6 @@ fn a_panicking_test_leaves_nothing() -> Result<()> {
     let (pid, data) = seen.into_inner().expect("not poisoned");
     assert!(!processes::is_alive(pid));
     assert!(!data.exists());
-    println!("harness: nothing left after a panic");
     Ok(())
 }
 
@@ -128,7 +125,6 @@ fn a_killed_test_leaves_nothing() -> Result<()> {
     wait_until("its directory outlived a killed test", || {
         !data.parent().is_some_and(Path::exists)
     });
-    println!("harness: nothing left after SIGKILL of the test process");
     Ok(())
 }
 
@@ -189,15 +185,6 @@ fn a_test_that_hangs_fails() -> Result<()> {
         ] {
             assert!(said.contains(part), "\"{part}\" is not in:\n{said}");
         }
-        println!(
-            "harness: a test that hangs ({place}) with a limit of 1 s failed within {} s, {}",
-            took.as_secs(),
-            if said.contains("stack of") {
-                "with stacks"
-            } else {
-                "without stacks: gdb is not there, or may not look"
-            }
-        );
     }
     Ok(())
 }
@@ -267,9 +254,6 @@ fn a_crash_loses_what_a_stop_keeps() -> Result<()> {
     assert_eq!(cluster.pid()?, postmaster, "the postmaster stays");
     assert!(bystander.simple_query("SELECT 1").is_err());
     assert!(cluster.connect().is_ok());
-    println!(
-        "harness: kill -9 of all ({killed} processes), immediate stop and kill -9 of a backend are crashes; a fast stop is not"
-    );
     Ok(())
 }
 

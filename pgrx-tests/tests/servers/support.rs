@@ -1,14 +1,8 @@
 //! What tests of several subjects share.
 
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
 use postgres::types::FromSql;
-use snowflake_tests::query::value;
-use snowflake_tests::server_error::{ServerError, expect_error};
-use snowflake_tests::{Cluster, Installation, Server};
+
+pub(crate) use snowflake_tests::prelude::*;
 
 /// The first column of a query's rows.
 pub(crate) fn column<T: for<'a> FromSql<'a>>(client: &mut Client, query: &str) -> Result<Vec<T>> {
@@ -58,36 +52,28 @@ pub(crate) fn refused(client: &mut Client, sql: &str, sqlstate: &str) -> Result<
     Ok(refused)
 }
 
-/// Waits until a query's answer is `true`.
+/// Waits until a query's answer is `true`. A busy machine may need a minute, and a statement
+/// that takes two ends with an error.
 pub(crate) fn wait_until(client: &mut Client, query: &str) -> Result<()> {
-    let begun = Instant::now();
-    while value(client, query)? != "t" {
-        ensure!(begun.elapsed() < Duration::from_secs(120), "never: {query}");
-        sleep(Duration::from_millis(20));
-    }
-    Ok(())
+    wait::until(query, Duration::from_secs(100), || {
+        Ok(value(client, query)? == "t")
+    })
 }
 
 /// Waits until a session (the one of this process, if any is named) waits in
 /// the extension, and returns the wait event that `pg_stat_activity` shows.
 pub(crate) fn wait_event(observer: &mut Client, pid: Option<i32>) -> Result<String> {
-    let begun = Instant::now();
-    loop {
-        let row = observer.query_opt(
+    let mut event = None;
+    wait::until("a session that waits", Duration::from_secs(120), || {
+        event = observer.query_opt(
             "SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity
              WHERE pid <> pg_backend_pid() AND ($1::int IS NULL OR pid = $1) AND state = 'active'
                AND wait_event_type = 'Extension' AND backend_type = 'client backend' LIMIT 1",
             &[&pid],
         )?;
-        if let Some(row) = row {
-            return Ok(row.get(0));
-        }
-        ensure!(
-            begun.elapsed() < Duration::from_secs(120),
-            "pg_stat_activity shows no session that waits"
-        );
-        sleep(Duration::from_millis(5));
-    }
+        Ok(event.is_some())
+    })?;
+    Ok(event.context("no wait event")?.get(0))
 }
 
 /// What several sessions of a database received, each by the same function.

@@ -1,4 +1,6 @@
 -- hypopg: a hypothetical index on the key gets the range, and gives the order.
+\pset format unaligned
+\pset footer off
 CREATE TABLE unindexed (id bigint, note text);
 INSERT INTO unindexed TABLE orders;
 ANALYZE unindexed;

@@ -1,4 +1,6 @@
 -- pgaudit, for an auditor's tables: the same lines with and without ranges and batches of COPY.
+\pset format unaligned
+\pset footer off
 SET client_min_messages = notice;
 CREATE ROLE auditor;
 GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO auditor;

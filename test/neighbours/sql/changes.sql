@@ -1,4 +1,6 @@
 -- wal2json: each row of a COPY in batches, with its ID, and no warning.
+\pset format unaligned
+\pset footer off
 SELECT count(*) FROM pg_create_logical_replication_slot('neighbours', 'wal2json');
 CREATE TABLE streamed (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
 COPY streamed (note) FROM stdin;

@@ -1,5 +1,7 @@
 -- plpgsql_check: of all functions, only these rows. The statements that are executed are made
 -- of quoted names; and where no RETURN is reached, refuse() has raised an error.
+\pset format unaligned
+\pset footer off
 SET client_min_messages = error;
 CREATE VIEW checked AS
 SELECT c.level, p.oid::regprocedure AS function, c.lineno, c.message, c.detail

@@ -1,4 +1,6 @@
 -- pgTAP finds the objects.
+\pset format unaligned
+\pset footer off
 SELECT plan(4);
 SELECT has_function('public', 'snowflake_nextval', '{}'::name[]);
 SELECT volatility_is('public', 'snowflake_timestamp', ARRAY['bigint'], 'stable');

@@ -1,4 +1,6 @@
 -- pg_repack between the steps of an online migration, and after it.
+\pset format unaligned
+\pset footer off
 CREATE TABLE packed (id serial PRIMARY KEY, note text);
 INSERT INTO packed (note) SELECT 'old' FROM generate_series(1, 2000);
 DELETE FROM packed WHERE id % 3 = 0;

@@ -1,4 +1,6 @@
 -- set_user: migrations in its sessions, where set_config() is blocked.
+\pset format unaligned
+\pset footer off
 SET client_min_messages = error;
 CREATE ROLE dba LOGIN;
 GRANT EXECUTE ON FUNCTION set_user(text), set_user_u(text), reset_user() TO dba;

@@ -1,4 +1,6 @@
 -- pg_stat_statements: a statement is the same with and without ranges.
+\pset format unaligned
+\pset footer off
 SELECT pg_stat_statements_reset() IS NOT NULL AS reset;
 SET snowflake.enable_time_ranges = on;
 SELECT count(*) FROM timed WHERE created_at >= timestamptz '2026-03-14 00:00+00';

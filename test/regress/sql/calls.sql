@@ -1,4 +1,6 @@
 -- What functions answer at their ends, a line a call: the result, or SQLSTATE, message, detail and hint.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC'; SET DateStyle = 'ISO';
 CREATE FUNCTION pg_temp.answer(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -15,7 +17,6 @@ END $$;
 -- Calls are separated by semicolons.
 CREATE FUNCTION pg_temp.answers(calls text) RETURNS SETOF text LANGUAGE sql AS $$
     SELECT format('%s: %s', call, pg_temp.answer(call)) FROM regexp_split_to_table(calls, '\s*;\s*') WITH ORDINALITY AS c (call, n) ORDER BY n $$;
-\pset format unaligned
 \pset tuples_only on
 -- An ID, NULL, and what is no ID of a layout, by each function: results and SQLSTATEs.
 SELECT string_agg(split_part(pg_temp.answer(replace(call, 'ID', id)), ' |', 1), ' ' ORDER BY n)
@@ -82,7 +83,6 @@ SELECT snowflake_nextval() + (300::bigint << 22) AS ahead \gset
 SELECT snowflake_start_after(:ahead);
 SELECT snowflake_start_after(1);
 SELECT snowflake_nextval() > :ahead AS above;
-\pset format aligned
 \pset tuples_only off
 -- Where expressions have to be immutable: with a layout.
 CREATE TABLE stored (id bigint, at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'default')) STORED, code text GENERATED ALWAYS AS (snowflake_to_text(id)) STORED,
@@ -108,6 +108,11 @@ SELECT current_database() AS database \gset
 CREATE DATABASE regress_latin1 TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C';
 \c regress_latin1
 CREATE EXTENSION snowflake;
+-- Before this database's first ID nothing is known of it, and the first call may say where IDs start.
+SELECT database_reserved_until, database_layout FROM snowflake_status;
+SELECT snowflake_min_id(clock_timestamp() + interval '500 ms') AS start \gset
+SELECT snowflake_start_after(:start);
+SELECT snowflake_nextval() > :start AS above;
 SELECT snowflake_from_text('00' || chr(233));
 SELECT 1 FROM snowflake_decode(1, 'default' || chr(160));
 SELECT snowflake_node_id(1541815603606036480, 'twitter'), snowflake_from_text(snowflake_to_text(1541815603606036480));

@@ -1,5 +1,7 @@
 -- Databases of Citus, by made-up tables and functions of its catalog. One transaction makes
 -- them, so that no other test sees them.
+\pset format unaligned
+\pset footer off
 \set ON_ERROR_ROLLBACK on
 SET TimeZone = 'UTC';
 CREATE SCHEMA regress_snowflake;

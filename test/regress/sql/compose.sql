@@ -1,4 +1,6 @@
 -- IDs that are put together from their fields.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 SELECT snowflake_compose('2026-11-20 07:13:20.593+00', 1, 4, 0, 'default');

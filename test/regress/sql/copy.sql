@@ -1,4 +1,6 @@
 -- COPY with a snowflake ID as default.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 CREATE TABLE measurements (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), value int);

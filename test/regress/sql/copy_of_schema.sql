@@ -1,4 +1,6 @@
 -- A copy of a schema with the statistics of another server: the plan tells the sizes there.
+\pset format unaligned
+\pset footer off
 SET client_min_messages = error;
 BEGIN;
 CREATE TABLE orders (id serial PRIMARY KEY, note text);

@@ -1,5 +1,7 @@
 -- From PostgreSQL 19 on, snowflake_decode of a column in FROM is planned as the functions that
 -- read one field each. Rows and errors are those of the function.
+\pset format unaligned
+\pset tuples_only on
 SET TimeZone = 'UTC';
 CREATE TABLE read (id bigint, layout text DEFAULT 'twitter');
 INSERT INTO read SELECT snowflake_compose(timestamptz '2026-11-20 00:00+00' + n * interval '1 minute', n % 8, n % 16, n % 4)

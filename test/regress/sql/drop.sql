@@ -1,4 +1,6 @@
 -- DROP EXTENSION: tables that use it keep it, and it can be created again.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 CREATE TABLE orders (id serial PRIMARY KEY);

@@ -27,6 +27,9 @@ SELECT snowflake_currval();
 \set VERBOSITY terse
 SELECT snowflake_start_after(9223372036854775806);
 \echo :LAST_ERROR_SQLSTATE
+\set VERBOSITY sqlstate
+SELECT snowflake_start_after(snowflake_min_id(now() + interval '25 hours'));
+SELECT snowflake_start_after(-1);
 \set VERBOSITY default
 -- Tables and columns without a sequence.
 CALL snowflake_migrate.run('no_such_table');

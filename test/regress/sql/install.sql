@@ -22,12 +22,13 @@ WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_extension'::regcla
 ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C";
 SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE NOT internal;
 SELECT schema, name, kind FROM relations;
-SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE internal;
+-- Its own: how many of each kind. Which ones there are says the source; who may run them, the tests of rights.
+SELECT kind, volatility, parallel, strict, definer, count(*) FROM routines WHERE internal GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5;
 -- The tool that migrates tables is an extension of its own.
 CREATE EXTENSION snowflake_migrate;
 SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE extension = 'snowflake_migrate' AND NOT internal;
 SELECT schema, name, kind FROM relations WHERE extension = 'snowflake_migrate';
-SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE extension = 'snowflake_migrate' AND internal;
+SELECT kind, volatility, parallel, strict, definer, count(*) FROM routines WHERE extension = 'snowflake_migrate' AND internal GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5;
 -- What people meet has a description: objects and columns without one.
 SELECT pg_describe_object(d.classid, d.objid, a.attnum) AS undescribed
 FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname LIKE 'snowflake%' LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid

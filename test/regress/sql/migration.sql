@@ -1,4 +1,6 @@
 -- Replacing the sequence of a serial column, and reverting it.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 \pset null '(null)'

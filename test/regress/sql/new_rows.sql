@@ -1,4 +1,6 @@
 -- Reading new rows by key: what a transaction holds back, and when it no longer does.
+\pset format unaligned
+\pset footer off
 CREATE SCHEMA regress_snowflake;
 SET search_path = regress_snowflake, public;
 CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);

@@ -1,4 +1,6 @@
 -- A plan that keeps the table in use, run step by step.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 -- Notices name IDs, sizes and speeds.

@@ -1,4 +1,6 @@
 -- Bounds of partitions: no gap, no overlap, each a step of the calendar of its time zone.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 CREATE TABLE t (id bigint) PARTITION BY RANGE (id);

@@ -1,4 +1,6 @@
 -- Partitions that are kept up by one call a night, at given times.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 CREATE TABLE parents (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), what text) PARTITION BY RANGE (id);

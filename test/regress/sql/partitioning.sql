@@ -1,4 +1,6 @@
 -- A table that exists becomes partitioned by its key's time, without a rewrite.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 SET client_min_messages = warning;

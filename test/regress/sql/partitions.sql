@@ -1,4 +1,6 @@
 -- Partitions by time.
+\pset format unaligned
+\pset footer off
 CREATE EXTENSION snowflake_partitions;
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';

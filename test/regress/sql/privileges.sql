@@ -1,4 +1,6 @@
 -- What an ordinary role may do.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 SET client_min_messages = warning;

@@ -1,4 +1,6 @@
 -- Ranges of time on a key, and their bounds.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC'; SET DateStyle = 'ISO';
 SELECT snowflake_min_id('2026-11-20 08:00+00', 'default') AS min_id,
        snowflake_max_id('2026-11-20 08:00+00', 'default') AS max_id,
@@ -49,7 +51,6 @@ CREATE TABLE windows AS SELECT timestamptz '2026-11-20 08:00+00' AS since, times
 PREPARE by_server (timestamptz, timestamptz) AS SELECT count(*) FROM events WHERE snowflake_between(id, $1, $2);
 PREPARE by_layout (timestamptz, timestamptz, text) AS SELECT count(*) FROM events WHERE snowflake_between(id, $1, $2, $3);
 PREPARE by_bound (timestamptz) AS SELECT count(*) FROM events WHERE id >= snowflake_min_id($1);
-\pset format unaligned
 \pset tuples_only on
 SELECT pg_temp.plan('SELECT what FROM ' || query) FROM unnest(ARRAY[$$events WHERE snowflake_between(id, now() - interval '1 hour', now())$$,
     $$events WHERE snowflake_between(id, now() - interval '1 hour', now(), 'default')$$, $$events WHERE snowflake_between(id, '2026-11-20 08:00+00', '2026-11-20 09:00+00')$$,
@@ -88,7 +89,6 @@ PREPARE days (timestamptz, timestamptz, text) AS SELECT FROM parted WHERE snowfl
 SELECT set_config('plan_cache_mode', 'force_' || mode || '_plan', false), pg_temp.plan($$EXECUTE days ('2026-05-10 06:00+00', '2026-05-11 18:00+00', 'default')$$) FROM unnest('{custom,generic}'::text[]) AS mode;
 RESET plan_cache_mode;
 DEALLOCATE ALL;
-\pset format aligned
 \pset tuples_only off
 SET client_min_messages = warning; DROP SCHEMA trap CASCADE; DROP VIEW recent; DROP TABLE windows, parted;
 -- A generated column cannot disagree with the ID.

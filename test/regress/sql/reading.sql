@@ -1,5 +1,7 @@
 -- IDs that their makers published; their sources are in
 -- crates/snowflake-id/tests/data/vectors.tsv.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 CREATE TABLE published (id bigint, layout text, created_at timestamptz, node_id int, sequence int);

@@ -1,4 +1,6 @@
 -- A script for a server that takes no library: it is made from a copy of the schema, and run in a database without the extension.
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 CREATE ROLE script_owner;
 CREATE FUNCTION pg_temp.made(command text) RETURNS text LANGUAGE plpgsql AS $$
@@ -38,10 +40,8 @@ WHERE l.line ~ '^    \(''shop.lines''';
 \endif
 \set file :directory '/widening_script.sql'
 \t on
-\pset format unaligned
 SELECT snowflake_migrate.script('shop.orders', also => '{shop.lines}') \g :file
 \t off
-\pset format aligned
 -- What it refuses.
 ALTER TABLE shop.lines DISABLE TRIGGER ALL;
 SELECT pg_temp.made('shop.orders');

@@ -1,4 +1,6 @@
 -- A script for a server that takes no library, while the tables are in use: what it consists of, its run, and its way back.
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 CREATE ROLE online_script_owner;
 CREATE ROLE online_script_reader;
@@ -35,10 +37,8 @@ WHERE l.line ~ '^(SELECT [$]sql[$])?(-- Unit|ALTER TABLE|CREATE (UNIQUE )?INDEX|
 \endif
 \set file :directory '/online_widening_script.sql'
 \t on
-\pset format unaligned
 SELECT snowflake_migrate.script('shop.orders', also => '{shop.lines}', online => true) \g :file
 \t off
-\pset format aligned
 -- What it refuses.
 ALTER TABLE shop.lines DISABLE TRIGGER ALL;
 SELECT pg_temp.made('shop.orders');

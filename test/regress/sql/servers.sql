@@ -1,4 +1,6 @@
 -- Several servers: layouts for them, watched tables, the audit of all tables.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 SELECT * FROM snowflake_layouts_for(3) WHERE recommended;

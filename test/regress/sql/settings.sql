@@ -1,4 +1,6 @@
 -- The settings, who may change them, and values that are refused.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 -- A build for tests has snowflake.unprotected besides.

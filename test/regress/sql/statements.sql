@@ -1,4 +1,6 @@
 -- Each kind of statement that evaluates a default, or calls a function: as many distinct IDs as rows. In the end, all are distinct.
+\pset format unaligned
+\pset footer off
 CREATE TABLE received (kind text, id bigint UNIQUE, n int GENERATED ALWAYS AS IDENTITY);
 CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
 CREATE PROCEDURE pg_temp.take(kind text, statement text) LANGUAGE plpgsql AS $$

@@ -1,4 +1,6 @@
 -- IDs as text.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 SELECT id::text AS digits, snowflake_to_text(id) AS base32, snowflake_to_text(id, 'base62') AS base62

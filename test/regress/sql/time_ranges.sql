@@ -1,4 +1,6 @@
 -- Conditions on the time of an ID use the key's index, and so does ORDER BY.
+\pset format unaligned
+\pset tuples_only on
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 CREATE TABLE visits (id bigint PRIMARY KEY, what text);

@@ -1,4 +1,6 @@
 -- Columns that hold IDs without a foreign key, by name and by value: twelve shapes of schemas.
+\pset format unaligned
+\pset footer off
 SET client_min_messages = warning;
 -- What names say, and what names and values say; of the columns that are not, only the number.
 CREATE FUNCTION pg_temp.shown(target regclass)

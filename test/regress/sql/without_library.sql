@@ -1,4 +1,6 @@
 -- The IDs in SQL alone, for an ordinary owner. The file is not echoed.
+\pset format unaligned
+\pset footer off
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
 CREATE ROLE regress_sql_owner;

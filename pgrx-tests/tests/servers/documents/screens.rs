@@ -9,10 +9,10 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::process::Stdio;
 use std::sync::LazyLock;
 
-use anyhow::{Context, Result, ensure};
 use regex::Regex;
-use snowflake_tests::Cluster;
 use snowflake_tests::document::{self, Block};
+
+use crate::support::*;
 
 const GUIDES: [&str; 2] = ["docs/exhausted-key.md", "docs/migration.md"];
 
@@ -98,7 +98,6 @@ fn the_screens_of_the_guides_are_what_psql_prints() -> Result<()> {
             compared += 1;
         }
     }
-    println!("documents: {compared} screens of the guides to migrations are what psql prints");
     ensure!(compared > 0, "no screen");
     Ok(())
 }

@@ -8,19 +8,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use postgres::Client;
 use snowflake_id::protocol::ServerSettings;
 use snowflake_sim::played::{self, Outcome, Play, Step, Who};
 use snowflake_sim::protection::Protection;
 use snowflake_sim::session::CallError;
-use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{self, IdSet, grouped};
-use snowflake_tests::query::number;
-use snowflake_tests::server_error::ServerError;
-use snowflake_tests::{Cluster, tier};
+use snowflake_tests::ids::IdSet;
+
+use crate::support::*;
 
 const DATABASES: [&str; 2] = ["first", "second"];
 
@@ -386,7 +381,6 @@ fn histories_that_both_play_are_able_to_fail() -> Result<()> {
     let mut all = Played::default();
     for seed in 0..MOST {
         for (found, _) in play(seed, false, &lack, &mut all)? {
-            println!("conformance: history {seed} differs without {found:?}");
             lack.retain(|&it| it != found);
         }
         if lack.is_empty() {

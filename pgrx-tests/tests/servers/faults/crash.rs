@@ -13,15 +13,11 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use postgres::Client;
 use rand::RngExt;
-use snowflake_tests::ids::{self, DEFAULT, SLOW_SLOTS, Tally, assert_increasing, grouped};
-use snowflake_tests::{Cluster, ClusterBuilder, Stop, processes, tier};
 
 use super::mark::{dense, set_clock};
+use crate::support::*;
 
 const SESSIONS: usize = 8;
 
@@ -287,20 +283,12 @@ fn faults(cluster: &mut Cluster, faults: &[Fault], verify_rows: bool) -> Result<
 #[test]
 fn no_id_repeats_after_a_crash() -> Result<()> {
     use Fault::{CleanStop, ImmediateStop, KillAll, KillBackend};
-    let rounds = [
-        KillAll,
-        KillBackend,
-        ImmediateStop,
-        CleanStop,
-        KillAll,
-        KillAll,
-        KillBackend,
-        CleanStop,
-        KillAll,
-    ];
-    let rounds = &rounds[..tier::size(3, rounds.len())];
+    let mut rounds = [KillAll, KillBackend, ImmediateStop, CleanStop].repeat(2);
+    // Two of the same kind in a row, too.
+    rounds.extend([KillAll, KillAll]);
+    rounds.truncate(tier::size(4, rounds.len()));
     let mut cluster = with_databases(builder())?;
-    let received = faults(&mut cluster, rounds, true)?;
+    let received = faults(&mut cluster, &rounds, true)?;
     let each = DATABASES.iter().zip(&received);
     let each: Vec<Tally> = each
         .map(|(database, ids)| {
@@ -339,113 +327,5 @@ fn no_id_repeats_after_a_crash_is_able_to_fail() -> Result<()> {
         println!("crash WITHOUT the mark, {fault:?}: {tally}");
         tally.assert_found_duplicates();
     }
-    Ok(())
-}
-
-/// `kill -9`, and the clock back at the time of an ID.
-fn crash_and_set_back(cluster: &mut Cluster, to: i64) -> Result<()> {
-    cluster.kill9_all()?;
-    set_clock(cluster, SLOW_SLOTS.time_us(to))?;
-    cluster.start()?;
-    set_clock(cluster, SLOW_SLOTS.time_us(to))
-}
-
-/// The slots are shared by all databases, the mark is each database's own.
-/// A database that made nothing while another ran ahead knows little after a
-/// crash, and one that is new knows nothing.
-#[test]
-fn an_idle_database_repeats_no_id_of_another() -> Result<()> {
-    let mut cluster = with_databases(builder())?;
-    let mut received = ids::nextval(&mut cluster.connect_to("second")?, 10)?;
-    let first = received[0];
-    for _ in 0..4 {
-        // PIDs in a row: every slot.
-        let mut client = cluster.connect_to("first")?;
-        received.extend(ids::nextval(&mut client, 2_000)?);
-    }
-    crash_and_set_back(&mut cluster, first)?;
-    for _ in 0..8 {
-        let mut client = cluster.connect_to("second")?;
-        received.extend(ids::nextval(&mut client, 200)?);
-    }
-    let idle = Tally::of(received.clone());
-    println!("crash: an idle database after another's crash: {idle}");
-    crash_and_set_back(&mut cluster, first)?;
-    cluster.connect_to_new_database("third")?;
-    for _ in 0..8 {
-        let mut client = cluster.connect_to("third")?;
-        received.extend(ids::nextval(&mut client, 200)?);
-    }
-    let new = Tally::of(received);
-    println!("crash: and a new database: {new}");
-    idle.assert_unique();
-    new.assert_unique();
-    Ok(())
-}
-
-/// With the default settings: after a crash no session has to wait,
-/// and IDs begin no further ahead of the clock than time was reserved. Crashes
-/// that follow each other faster than the clock catches up add up.
-#[test]
-fn no_session_waits_after_a_crash() -> Result<()> {
-    let mut cluster = Cluster::with_extension()?;
-    let mut received = Vec::new();
-    for round in 1..=5 {
-        for _ in 0..4 {
-            received.extend(ids::nextval(&mut cluster.connect()?, 5_000)?);
-        }
-        cluster.kill9_all()?;
-        cluster.start()?;
-        let mut client = cluster.connect()?;
-        let begun = Instant::now();
-        let first = ids::one(&mut client)?;
-        let took = begun.elapsed();
-        let lead = DEFAULT.lead_ms(first);
-        let begun = Instant::now();
-        let more = ids::nextval(&mut client, 1_000)?;
-        println!(
-            "crash: default settings, round {round}: first ID after {:.1} ms, {lead} ms ahead of the clock, a thousand more in {:.1} ms",
-            took.as_secs_f64() * 1e3,
-            begun.elapsed().as_secs_f64() * 1e3
-        );
-        let waits: i64 = client
-            .query_one("SELECT waits::int8 FROM snowflake_status", &[])?
-            .get(0);
-        assert_eq!(waits, 0, "the first ID after {took:?}");
-        // A lease of 2 s, reserved from the highest ID's time on, which was at
-        // most the 1 s of max_borrow ahead.
-        assert!(lead <= round * 3_000, "{lead} ms ahead");
-        received.push(first);
-        received.extend(more);
-    }
-    let tally = Tally::of(received);
-    println!("crash: default settings, 5 x kill -9: {tally}");
-    tally.assert_unique();
-    Ok(())
-}
-
-/// One start after another without a single ID between them, then one that
-/// makes some: nothing is forgotten that wasn't used.
-#[test]
-fn starts_without_ids_lose_no_reservation() -> Result<()> {
-    let mut cluster = with_databases(builder())?;
-    let mut received = Vec::new();
-    for _ in 0..4 {
-        received.extend(ids::nextval(&mut cluster.connect_to("first")?, 2_000)?);
-    }
-    let highest = *received.iter().max().context("no IDs")?;
-    crash_and_set_back(&mut cluster, received[0])?;
-    cluster.stop(Stop::Immediate)?;
-    cluster.start()?;
-    cluster.restart()?;
-    set_clock(&cluster, SLOW_SLOTS.time_us(received[0]))?;
-    let mut client = cluster.connect_to("first")?;
-    let next = ids::nextval(&mut client, 1_000)?;
-    // Stronger than "not again": above all there were, on whatever slot.
-    assert!(next[0] > highest, "{} came after {highest}", next[0]);
-    received.extend(next);
-    let tally = Tally::of(received);
-    println!("crash: three starts without an ID, then a thousand: {tally}");
-    tally.assert_unique();
     Ok(())
 }

@@ -8,16 +8,8 @@
 //! The simulator ends servers at these places too. What it cannot show is that the
 //! extension's records, flushes and shared memory are what it takes them for.
 
-use std::thread;
-
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use snowflake_tests::ids::{self, SLOW_SLOTS, Tally, grouped};
-use snowflake_tests::query::number;
-use snowflake_tests::{Cluster, ClusterBuilder, tier};
-
 use super::mark::{dense, set_clock};
-use crate::support::{column, in_sessions, wait_until};
+use crate::support::*;
 
 /// What a session does that comes to a place.
 #[derive(Clone, Copy, PartialEq, Eq)]

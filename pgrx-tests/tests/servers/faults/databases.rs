@@ -10,24 +10,13 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use snowflake_tests::ids::{
-    self, DEFAULT, Fields, ONE_SLOW_SLOT, Tally, assert_increasing, grouped,
-};
-use snowflake_tests::server_error::expect_error;
-use snowflake_tests::threads::SetOnDrop;
-use snowflake_tests::{Cluster, ClusterBuilder, Stop, wait};
+use snowflake_tests::ids::ONE_SLOW_SLOT;
 
 use super::mark::{dense, set_clock};
-use crate::support::in_sessions;
+use crate::support::*;
 
 const SESSIONS: usize = 4;
-
-/// How many IDs each session takes in the database that is in use, of the default
-/// layout.
-const EACH: usize = 20_000;
 
 /// How many a session takes afterwards at most, to pass those.
 const MOST: usize = 300_000;
@@ -37,8 +26,9 @@ const MOST: usize = 300_000;
 /// for both.
 const DENSE: Fields = ONE_SLOW_SLOT;
 
-/// The same of this layout: together more than two minutes of its time.
-const EACH_DENSE: usize = 2_500;
+/// How many IDs each session takes in the database that is in use: together more than two
+/// minutes of the time of this layout.
+const EACH: usize = 2_500;
 
 /// A server of node 1 with it.
 fn dense_server() -> ClusterBuilder {
@@ -111,67 +101,35 @@ fn judge(
 
 /// The standby was created before `busy` issued its IDs, has the same node number,
 /// and its clock is back at the first of them.
-fn promotion(protected: bool, source: ClusterBuilder, fields: &Fields, each: usize) -> Result<()> {
+fn promotion(protected: bool) -> Result<()> {
     let mut taker = Cluster::builder().movable_clock();
     if !protected {
         taker = taker.without_protection("mark");
     }
-    let primary = two_databases(source.can_be_copied())?;
+    let primary = two_databases(dense_server().can_be_copied())?;
     let mut standby = taker.prepare_standby_of(&primary)?;
     standby.start()?;
-    let busy = take(&primary, "busy", each, |_| true)?;
+    let busy = take(&primary, "busy", EACH, |_| true)?;
     standby.catch_up_with(&primary)?;
     standby.promote()?;
-    set_clock(&standby, fields.time_us(first(&busy)?))?;
+    set_clock(&standby, DENSE.time_us(first(&busy)?))?;
     judge(
         "promotion with the clock back",
         protected,
         busy,
         &standby,
-        each,
+        EACH,
     )
-}
-
-#[test]
-fn no_id_repeats_across_databases_after_a_promotion() -> Result<()> {
-    let source = Cluster::builder().conf("snowflake.node_id", 1);
-    promotion(true, source, &DEFAULT, EACH)
 }
 
 #[test]
 fn no_id_repeats_across_databases_after_a_promotion_with_full_ticks() -> Result<()> {
-    promotion(true, dense_server(), &DENSE, EACH_DENSE)
+    promotion(true)
 }
 
 #[test]
 fn no_id_repeats_across_databases_is_able_to_fail() -> Result<()> {
-    promotion(false, dense_server(), &DENSE, EACH_DENSE)
-}
-
-/// A crash of the primary takes the IDs a lease of 20 s ahead; the standby's
-/// clock is right.
-#[test]
-fn no_id_repeats_across_databases_after_a_crash_and_a_promotion() -> Result<()> {
-    let mut primary = two_databases(
-        dense_server()
-            .conf("snowflake.lease", "20s")
-            .can_be_copied(),
-    )?;
-    let mut standby = Cluster::builder().prepare_standby_of(&primary)?;
-    standby.start()?;
-    let mut busy = take(&primary, "busy", 1_000, |_| true)?;
-    primary.kill9_all()?;
-    primary.start()?;
-    busy.extend(take(&primary, "busy", 1_000, |_| true)?);
-    standby.catch_up_with(&primary)?;
-    standby.promote()?;
-    judge(
-        "a crash with a lease of 20 s, then a promotion",
-        true,
-        busy,
-        &standby,
-        1_000,
-    )
+    promotion(false)
 }
 
 /// A base backup that is started by itself: no promotion, the same timeline. It
@@ -179,7 +137,7 @@ fn no_id_repeats_across_databases_after_a_crash_and_a_promotion() -> Result<()> 
 #[test]
 fn no_id_repeats_across_databases_in_a_base_backup() -> Result<()> {
     let source = two_databases(dense_server().can_be_copied())?;
-    let mut busy = take(&source, "busy", EACH_DENSE, |_| true)?;
+    let mut busy = take(&source, "busy", EACH, |_| true)?;
     let stop = AtomicBool::new(false);
     let (more, mut copy) = std::thread::scope(|scope| -> Result<_> {
         let over = SetOnDrop(&stop);
@@ -210,43 +168,7 @@ fn no_id_repeats_across_databases_in_a_base_backup() -> Result<()> {
         .get(0);
     let known: Vec<i64> = busy.into_iter().filter(|&id| id < bound).collect();
     ensure!(!known.is_empty(), "the copy knows none of the IDs");
-    judge("a base backup", true, known, &copy, EACH_DENSE)
-}
-
-/// A node number that was given up and is taken again: its IDs of before are
-/// not forgotten for what another number has made since.
-#[test]
-fn a_node_number_finds_its_own_floor_again() -> Result<()> {
-    let mut server = two_databases(
-        Cluster::builder()
-            .conf("snowflake.node_id", 1)
-            .conf("snowflake.lease", "1h")
-            .conf("snowflake.max_clock_step", "-1"),
-    )?;
-    // An hour's lease twice: the IDs of node 1 are far ahead.
-    let mut first = take(&server, "busy", 2_000, |_| true)?;
-    server.kill9_all()?;
-    server.start()?;
-    first.extend(take(&server, "busy", 2_000, |_| true)?);
-    for (node, database) in [(2, "third"), (1, "idle")] {
-        server.set_conf("snowflake.node_id", node)?;
-        server.set_conf("snowflake.lease", "2s")?;
-        server.restart()?;
-        if node == 2 {
-            server.connect_to_new_database(database)?;
-            let ids = take(&server, database, 2_000, |_| true)?;
-            let highest = ids.iter().max().context("no IDs")?;
-            let lead = DEFAULT.lead_ms(*highest);
-            ensure!(lead < 600_000, "node 2 went by node 1's floor: {lead} ms");
-        }
-    }
-    judge(
-        "back to an earlier node number",
-        true,
-        first,
-        &server,
-        2_000,
-    )
+    judge("a base backup", true, known, &copy, EACH)
 }
 
 /// A file that cannot be read changes nothing, however often it is tried, and
@@ -316,48 +238,5 @@ fn a_floor_that_cannot_be_read_changes_nothing() -> Result<()> {
     // A restart begins a lease ahead of the last ID, less the time that has passed
     // since; that one was at most max_borrow ahead.
     ensure!(lead <= 3_000, "{lead} ms ahead of the clock");
-    Ok(())
-}
-
-/// A reservation does not outlive its database: another one of the same number
-/// has a mark of its own, and all its IDs are below that.
-#[test]
-fn a_database_of_the_same_number_has_its_own_mark() -> Result<()> {
-    let server = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .movable_clock()
-        .start()?;
-    ids::one(&mut server.connect_to_new_database("template")?)?;
-    // The mark of the template is in the past by the time that the copy is used.
-    server.clock().pass(Duration::from_secs(4))?;
-    let mut above = 0;
-    let mut checked = 0;
-    let mut received = Vec::new();
-    for _ in 0..5 {
-        let mut client = server.connect()?;
-        // The session in the template has to be gone.
-        wait::until("a copy of the template", Duration::from_secs(60), || {
-            let sql = "CREATE DATABASE again OID 60000 TEMPLATE template";
-            Ok(client.batch_execute(sql).is_ok())
-        })?;
-        let mut again = server.connect_to("again")?;
-        for _ in 0..200 {
-            let id = ids::one(&mut again)?;
-            let mark: i64 = again
-                .query_one("SELECT last_value FROM snowflake_internal.mark", &[])?
-                .get(0);
-            checked += 1;
-            above += usize::from(id >= mark);
-            received.push(id);
-        }
-        drop(again);
-        client.batch_execute("DROP DATABASE again WITH (FORCE)")?;
-    }
-    let tally = Tally::of(received);
-    println!(
-        "databases: 5 databases with the OID 60000, one after another: {checked} IDs, {above} above the mark: {tally}"
-    );
-    tally.assert_unique();
-    ensure!(above == 0, "{above} IDs were above the mark");
     Ok(())
 }

@@ -5,16 +5,13 @@
 //! flushes: the mark's record with PostgreSQL's log, and the floor's file, which no catalog
 //! knows.
 
-use anyhow::Result;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use snowflake_tests::forgetful_disk::{ForgetfulDisk, Lost};
-use snowflake_tests::ids::{SLOW_SLOTS, Tally, grouped};
-use snowflake_tests::query::number;
 use snowflake_tests::workload::{Mode, ROWS, Workload};
-use snowflake_tests::{Cluster, ClusterBuilder, tier};
 
 use super::mark::{dense, set_clock};
+use crate::support::*;
 
 const DATABASES: [&str; 2] = ["first", "second"];
 
@@ -131,7 +128,7 @@ fn a_disk_keeps_what_was_flushed() -> Result<()> {
         println!("disk: {rows} rows are committed; {lost}");
         cluster.start()?;
         let mut client = cluster.connect()?;
-        assert_eq!(number(&mut client, "SELECT count(*) FROM kept")?, rows);
+        answers(&mut client, "SELECT count(*) FROM kept", rows)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! No ID is repeated after its row has moved to another server: by
-//! replication and promotion, `pg_rewind`, a base backup, point-in-time
-//! recovery, a dump, `pg_upgrade`.
+//! replication and promotion, `pg_rewind`, a base backup with point-in-time
+//! recovery, `pg_upgrade`. Dumps have tests of their own.
 //!
 //! The fault this guards against: the new server issues IDs by its own clock,
 //! and the rows it took over have IDs that this clock has not come to yet. It
@@ -17,21 +17,12 @@
 //! what must not be repeated is what was replicated.
 
 use std::collections::HashSet;
-use std::process::Output;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{self, DEFAULT, SLOW_SLOTS, Tally, assert_increasing, grouped};
-use snowflake_tests::query::text;
 use snowflake_tests::replica::Archive;
-use snowflake_tests::server_error::expect_error;
-use snowflake_tests::threads::SetOnDrop;
-use snowflake_tests::{Cluster, ClusterBuilder, Installation, Stop, wait};
 
 use super::mark::{dense, set_clock};
+use crate::support::*;
 
 /// Enough for every slot of the layout, twice.
 const SESSIONS: usize = 8;
@@ -291,11 +282,6 @@ fn promote(
     })?;
     let known: HashSet<i64> = took_over.iter().copied().collect();
     let replicated = written.iter().filter(|id| known.contains(id)).count();
-    println!(
-        "failover, {what}: {} rows were written during the failover, {} of them replicated",
-        grouped(written.len()),
-        grouped(replicated)
-    );
     ensure!(replicated > 10_000, "the standby had not followed");
     ensure!(
         replicated < written.len(),
@@ -364,59 +350,6 @@ fn promotions_are_able_to_fail() -> Result<()> {
     one_promotion_after_another(Protection::MarkTakenAway)
 }
 
-/// With the default settings, no session waits after a promotion either, and
-/// IDs begin where the old server's had got to, not further on.
-#[test]
-fn no_session_waits_after_a_promotion() -> Result<()> {
-    const BEHIND: Duration = Duration::from_secs(150);
-    let primary = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .can_be_copied()
-        .start_with_extension()?;
-    let mut writer = primary.connect()?;
-    Protection::On.create_table(&mut writer)?;
-    let mut standby = Cluster::builder()
-        .movable_clock()
-        .prepare_standby_of(&primary)?;
-    standby.clock().set_offset(Offset::back(BEHIND))?;
-    standby.start()?;
-    // Ordinary sessions, that were refused a moment ago.
-    let mut waiting = standby.connect()?;
-    let refused = expect_error(&mut waiting, "SELECT snowflake_nextval()")?;
-    assert_eq!(refused.sqlstate, "25006", "{refused}");
-    ids::fetch(&mut writer, &rows(20_000))?;
-    standby.catch_up_with(&primary)?;
-    standby.promote()?;
-
-    let taken_over = table(&standby, "postgres")?;
-    let begun = Instant::now();
-    let id: i64 = waiting.query_one(ONE_ROW, &[])?.get(0);
-    let first = begun.elapsed();
-    // Against the clock that IDs were made with before: the machine's.
-    let lead_ms = DEFAULT.lead_ms(id);
-    let mut after = vec![id];
-    let mut longest = first;
-    for _ in 0..1_000 {
-        let begun = Instant::now();
-        after.push(waiting.query_one(ONE_ROW, &[])?.get(0));
-        longest = longest.max(begun.elapsed());
-    }
-    assert_increasing(&after, "the session");
-    let tally = Tally::of([taken_over.as_slice(), &after].concat());
-    println!(
-        "failover, default settings: 1 promotion, {tally}, the first within {:.1} ms and {lead_ms} ms ahead of the old server's clock, longest wait {:.1} ms",
-        first.as_secs_f64() * 1e3,
-        longest.as_secs_f64() * 1e3
-    );
-    tally.assert_unique();
-    assert!(after[0] > highest(&taken_over)?);
-    let waits = text(&mut waiting, "SELECT waits FROM snowflake_status")?;
-    assert_eq!(waits.as_deref(), Some("0"), "{longest:?}");
-    // The lease of 2 s, reserved at most 1 s of max_borrow ahead.
-    assert!(lead_ms <= 3_000, "{lead_ms} ms ahead");
-    Ok(())
-}
-
 /// A standby issues nothing, and reads everything.
 #[test]
 fn a_standby_refuses_and_decodes() -> Result<()> {
@@ -443,9 +376,6 @@ fn a_standby_refuses_and_decodes() -> Result<()> {
         assert!(!refused.hint.is_empty(), "{sql}: {refused}");
         client.batch_execute("ROLLBACK")?;
     }
-    let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
-    println!("failover: a standby says {refused}");
-
     let readings = [
         format!("SELECT snowflake_decode({id})"),
         format!("SELECT snowflake_decode({id}, 'twitter')"),
@@ -458,42 +388,10 @@ fn a_standby_refuses_and_decodes() -> Result<()> {
         assert_eq!(here, there, "{sql}");
         assert!(here.is_some_and(|value| !value.is_empty()), "{sql}");
     }
-    println!(
-        "failover: a standby refused {} calls and answered {} questions as its primary does",
-        calls.len() + 1,
-        readings.len()
-    );
+    // The same session, once it is promoted.
+    standby.promote()?;
+    assert!(ids::one(&mut client)? > id);
     Ok(())
-}
-
-/// A copy that was made to try something out, and is put into service: its
-/// source keeps running, and the copy may have been meant to take its place.
-fn base_backup(protection: Protection) -> Result<()> {
-    let source = self::source().start_with_extension()?;
-    protection.create_table(&mut source.connect()?)?;
-    let (mut copy, written) =
-        while_written_to(&source, || protection.taker().prepare_copy_of(&source))?;
-    let from = lowest(&written)?;
-    set_clock(&copy, SLOW_SLOTS.time_us(from))?;
-    let begun = Instant::now();
-    copy.start()?;
-    let taken = Taken {
-        unavailable: begun.elapsed(),
-        ids: table(&copy, "postgres")?,
-        from,
-    };
-    protection.judge("base backup", &copy, "postgres", &taken)?;
-    Ok(())
-}
-
-#[test]
-fn no_copied_id_repeats_in_a_base_backup() -> Result<()> {
-    base_backup(Protection::On)
-}
-
-#[test]
-fn base_backups_are_able_to_fail() -> Result<()> {
-    base_backup(Protection::MarkTakenAway)
 }
 
 /// Back to a restore point that was set while the server was written to.
@@ -543,27 +441,6 @@ fn point_in_time_recovery_is_able_to_fail() -> Result<()> {
     point_in_time(Protection::MarkTakenAway)
 }
 
-/// A server that rows are to be restored into: with the same node number, the
-/// clock at the time of the ID `from`, and IDs of its own in another database. Its
-/// slots are where its clock is.
-fn target_of_a_restore(protection: Protection, from: i64) -> Result<Cluster> {
-    let mut target = protection.of(source()).prepare()?;
-    set_clock(&target, SLOW_SLOTS.time_us(from))?;
-    target.start()?;
-    let mut client = target.connect()?;
-    client.batch_execute("CREATE EXTENSION snowflake; CREATE ROLE app LOGIN")?;
-    ids::nextval(&mut client, 100)?;
-    Ok(target)
-}
-
-fn said(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    text.lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| format!("  | {line}\n"))
-        .collect()
-}
-
 /// A mark that came by `setval`, as dumps and `pg_upgrade` have it, and that is
 /// more than a lease ahead of the clock, is not believed until a superuser says
 /// so: it would take the IDs of the server's other databases along. Where it is
@@ -582,70 +459,6 @@ fn accept_the_mark(target: &Cluster, database: &str, from: i64) -> Result<()> {
         "SELECT snowflake_start_after(last_value - 1) FROM snowflake_internal.mark",
     )?;
     Ok(())
-}
-
-/// Dumped while it is written to, restored by a superuser: as a script by
-/// `psql`, and in the custom format by several processes of `pg_restore`.
-fn dump_and_restore(protection: Protection) -> Result<()> {
-    let source = self::source().start_with_extension()?;
-    protection.create_table(&mut source.connect()?)?;
-    let ((plain, custom), written) = while_written_to(&source, || {
-        Ok((
-            source.dump("postgres", &["--format=plain"])?,
-            source.dump("postgres", &["--format=custom"])?,
-        ))
-    })?;
-    let from = lowest(&written)?;
-    let ways = [
-        (
-            "psql",
-            &plain,
-            "by_psql",
-            ["--set=ON_ERROR_STOP=1"].as_slice(),
-        ),
-        (
-            "pg_restore",
-            &custom,
-            "by_pg_restore",
-            &["--jobs=2", "--exit-on-error"],
-        ),
-    ];
-    for (program, dump, database, options) in ways {
-        // A server each: IDs in one database raise what the other's start from.
-        let target = target_of_a_restore(protection, from)?;
-        target
-            .connect()?
-            .batch_execute(&format!("CREATE DATABASE {database}"))?;
-        let begun = Instant::now();
-        let output = target.restore(dump, program, "postgres", database, options)?;
-        let unavailable = begun.elapsed();
-        ensure!(
-            output.status.success(),
-            "{program} failed:\n{}",
-            said(&output)
-        );
-        let taken = Taken {
-            ids: table(&target, database)?,
-            from,
-            unavailable,
-        };
-        if protection == Protection::On {
-            accept_the_mark(&target, database, from)?;
-        }
-        let what = format!("dump restored with {program}");
-        protection.judge(&what, &target, database, &taken)?;
-    }
-    Ok(())
-}
-
-#[test]
-fn no_restored_id_repeats() -> Result<()> {
-    dump_and_restore(Protection::On)
-}
-
-#[test]
-fn dump_and_restore_are_able_to_fail() -> Result<()> {
-    dump_and_restore(Protection::MarkTakenAway)
 }
 
 /// Stopped, and taken over with its files by a server of the same or a later
@@ -695,37 +508,4 @@ fn no_id_repeats_after_pg_upgrade() -> Result<()> {
 #[test]
 fn upgrades_are_able_to_fail() -> Result<()> {
     upgrade(Protection::MarkTakenAway)
-}
-
-/// The owner of a database who is no superuser restores the mark with the rows.
-/// A mark further ahead than a lease stops the owner's database until a
-/// superuser accepts it: it would move the IDs of the other ones.
-#[test]
-fn no_id_restored_by_an_owner_repeats() -> Result<()> {
-    let source = self::source().start_with_extension()?;
-    Protection::On.create_table(&mut source.connect()?)?;
-    let (dump, written) = while_written_to(&source, || {
-        source.dump("postgres", &["--format=custom", "--no-owner"])
-    })?;
-    let from = lowest(&written)?;
-    let target = target_of_a_restore(Protection::On, from)?;
-    target
-        .connect()?
-        .batch_execute("CREATE DATABASE owned OWNER app")?;
-    let begun = Instant::now();
-    let output = target.restore(&dump, "pg_restore", "app", "owned", &["--no-owner"])?;
-    let unavailable = begun.elapsed();
-    ensure!(output.status.success(), "{}", said(&output));
-    let taken = Taken {
-        ids: table(&target, "owned")?,
-        from,
-        unavailable,
-    };
-    let mut owner = target.connect_as("app", "owned")?;
-    let remedy = "SELECT snowflake_start_after(last_value - 1) FROM snowflake_internal.mark";
-    let refused = expect_error(&mut owner, remedy)?;
-    assert_eq!(refused.sqlstate, "42501", "{refused}");
-    accept_the_mark(&target, "owned", from)?;
-    Protection::On.judge("dump restored by the owner", &target, "owned", &taken)?;
-    Ok(())
 }

@@ -8,28 +8,18 @@
 //! must show duplicates after the same.
 
 use std::error::Error as _;
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::{fs, io};
 
-use anyhow::{Context, Result, ensure};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use postgres::{CancelToken, Client, NoTls};
+use postgres::CancelToken;
 use rand::RngExt;
-use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{
-    self, DEFAULT, Fields, ONE_SLOT, ONE_SLOW_SLOT, Tally, assert_increasing, grouped,
-};
-use snowflake_tests::query::{number, text};
-use snowflake_tests::server_error::{ServerError, expect_error};
-use snowflake_tests::threads::SetOnDrop;
+use snowflake_tests::ids::{ONE_SLOT, ONE_SLOW_SLOT};
 use snowflake_tests::workload::{Mode, Workload};
-use snowflake_tests::{Cluster, ClusterBuilder, tier, wait};
 
-use crate::support::in_sessions;
+use crate::support::*;
 
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -265,13 +255,8 @@ fn a_blocked_move_of_the_mark_can_be_cancelled() -> Result<()> {
             refused.join().expect("the mover's thread")
         })?;
         timed_out.batch_execute("SET statement_timeout = '300ms'")?;
-        let begun = Instant::now();
         let late = until_refused(&cluster, &mut timed_out, &mut received)?;
         if check {
-            println!(
-                "mark: a blocked move: cancelled: {said}; statement_timeout, after {} ms: {late}",
-                begun.elapsed().as_millis()
-            );
             assert_eq!(said.sqlstate, "57014", "{said}");
             assert_eq!(late.sqlstate, "57014", "{late}");
             assert!(late.message.contains("statement timeout"), "{late}");
@@ -537,255 +522,6 @@ fn no_id_repeats_after_a_full_disk_of_the_write_ahead_log() -> Result<()> {
             .expect("the thread with the full disk")
     };
     with_and_without_the_mark("a full disk", case)
-}
-
-/// The privilege to set a sequence is given away with that for all others of a
-/// schema. A mark that was set to more than a lease ahead of the clock makes
-/// its own database wait, and takes no other one along, until a superuser says
-/// that it is right.
-#[test]
-fn a_mark_that_was_set_moves_no_other_database() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .movable_clock()
-        .start_with_extension()?;
-    let lead_ms = |id: i64| (DEFAULT.time_us(id) - cluster.true_us()) / 1_000;
-    let mut client = cluster.connect()?;
-    let mut other = cluster.connect()?;
-    let mut elsewhere = cluster.connect_to_new_database("elsewhere")?;
-    let mut received = ids::nextval(&mut other, 1_000)?;
-    received.extend(ids::nextval(&mut elsewhere, 1_000)?);
-    let hour_ahead = |hours: i64| (DEFAULT.tick(received[0]) + hours * 3_600_000) << 22;
-    let (raised, too_far) = (hour_ahead(1), hour_ahead(48));
-    let mut furthest = i64::MIN;
-    let mut refusals = Vec::new();
-    for set_to in [raised, too_far, raised] {
-        client.batch_execute(&format!(
-            "SELECT setval('snowflake_internal.mark', {set_to})"
-        ))?;
-        // The page is looked at when the mark is moved: within the lease.
-        let mut before = Vec::new();
-        let refused = until_refused(&cluster, &mut other, &mut before)?;
-        assert_eq!(refused.sqlstate, "58000", "{refused}");
-        assert!(
-            refused.message.contains("snowflake_internal.mark") || set_to == too_far,
-            "{refused}"
-        );
-        refusals.push(refused.message);
-        assert!(before.iter().all(|&id| id < set_to));
-        received.extend(before);
-        for _ in 0..4 {
-            let ids = ids::nextval(&mut cluster.connect_to("elsewhere")?, 1_000)?;
-            furthest = ids.iter().map(|&id| lead_ms(id)).fold(furthest, i64::max);
-            received.extend(ids);
-        }
-    }
-    assert!(furthest <= USUAL_LEAD_MS, "{furthest} ms ahead");
-
-    // A little ahead, again and again: it does not add up either.
-    for _ in 0..20 {
-        let ahead = (cluster.true_us() / 1_000 - DEFAULT.epoch * 1_000 + 1_900) << 22;
-        client.batch_execute(&format!(
-            "SELECT setval('snowflake_internal.mark', {ahead})"
-        ))?;
-        let mut fresh = cluster.connect()?;
-        // Has it looked at: one that has just come, and one that has to reserve.
-        fresh.batch_execute("SET snowflake.max_wait = '1min'")?;
-        received.extend(ids::nextval(&mut fresh, 100)?);
-        let ids = ids::nextval(&mut elsewhere, 100)?;
-        furthest = furthest.max(lead_ms(ids[99]));
-        received.extend(ids);
-        cluster.clock().pass(Duration::from_millis(100))?;
-    }
-    assert!(furthest <= USUAL_LEAD_MS, "{furthest} ms ahead");
-
-    // It is right, a superuser says.
-    client.batch_execute(&format!(
-        "SELECT setval('snowflake_internal.mark', {raised})"
-    ))?;
-    client.batch_execute(
-        "SELECT snowflake_start_after(last_value - 1) FROM snowflake_internal.mark",
-    )?;
-    for _ in 0..4 {
-        let ids = ids::nextval(&mut cluster.connect()?, 1_000)?;
-        assert!(ids[0] > raised, "{} is not above {raised}", ids[0]);
-        received.extend(ids);
-    }
-    let tally = Tally::of(received);
-    println!(
-        "mark: setval an hour and two days ahead, and 20 times 1.9 s: the other database's IDs at most {furthest} ms ahead; its own: {refusals:?}; then accepted: {tally}"
-    );
-    tally.assert_unique();
-
-    // Not for all roles: it is no ordinary sequence.
-    client.batch_execute("CREATE ROLE somebody LOGIN")?;
-    let mut somebody = cluster.connect_as("somebody", "postgres")?;
-    for sql in [
-        "SELECT setval('snowflake_internal.mark', 1)",
-        "SELECT nextval('snowflake_internal.mark')",
-        "ALTER SEQUENCE snowflake_internal.mark RESTART",
-    ] {
-        assert_eq!(
-            snowflake_tests::server_error::expect_error(&mut somebody, sql)?.sqlstate,
-            "42501",
-            "{sql}"
-        );
-    }
-    ids::one(&mut somebody)?;
-    Ok(())
-}
-
-#[test]
-fn start_after_raises_ids_and_never_lowers() -> Result<()> {
-    let mut cluster = Cluster::with_extension()?;
-    let mut client = cluster.connect()?;
-    let mut others: Vec<Client> = (0..16).map(|_| cluster.connect()).collect::<Result<_>>()?;
-    let mut received = Vec::new();
-    take(&mut others, &mut received)?;
-    let ahead = |ms: i64| -> Result<i64> {
-        Ok((ids::now_us() / 1_000 - DEFAULT.epoch * 1_000 + ms) << 22 | 0x3f_ffff)
-    };
-
-    // Ten seconds ahead, on every slot at once.
-    let start = ahead(10_000)?;
-    client.batch_execute(&format!("SELECT snowflake_start_after({start})"))?;
-    let mut lowest = i64::MAX;
-    for other in &mut others {
-        let ids = ids::nextval(other, 1_000)?;
-        lowest = lowest.min(ids[0]);
-        received.extend(ids);
-    }
-    assert!(lowest > start, "{lowest} is not above {start}");
-    // Never lower.
-    for lower in [0, received[0], start - (5_000 << 22)] {
-        client.batch_execute(&format!("SELECT snowflake_start_after({lower})"))?;
-        let id = ids::one(&mut client)?;
-        assert!(id > start, "{id} after start_after({lower})");
-        received.push(id);
-    }
-    // Nor is it forgotten in a crash.
-    cluster.kill9_all()?;
-    cluster.start()?;
-    let id = ids::one(&mut cluster.connect()?)?;
-    assert!(id > start, "{id} is not above {start} after a crash");
-    received.push(id);
-
-    let mut client = cluster.connect()?;
-    let too_far = ahead(25 * 3_600_000)?;
-    let refusals = [
-        (format!("{too_far}"), "22023"),
-        ("-1".to_owned(), "22003"),
-        (format!("{}", i64::MAX), "22023"),
-    ];
-    for (id, sqlstate) in refusals {
-        let refusal = expect_error(&mut client, &format!("SELECT snowflake_start_after({id})"))?;
-        assert_eq!(refusal.sqlstate, sqlstate, "{id}: {refusal}");
-    }
-    client.batch_execute(
-        "CREATE ROLE somebody LOGIN; \
-         GRANT EXECUTE ON FUNCTION snowflake_start_after(bigint) TO somebody",
-    )?;
-    let mut somebody = cluster.connect_as("somebody", "postgres")?;
-    let denied = expect_error(&mut somebody, "SELECT snowflake_start_after(1)")?;
-    assert_eq!(denied.sqlstate, "42501", "{denied}");
-    received.extend(ids::nextval(&mut client, 1_000)?);
-    let tally = Tally::of(received);
-    println!("mark: start_after 10 s ahead, lower, over a crash, refused: {tally}");
-    tally.assert_unique();
-    Ok(())
-}
-
-/// A database that has made no ID yet has a mark that was never moved: asking
-/// it to start somewhere once never ended, deaf to a cancel.
-#[test]
-fn start_after_works_as_the_first_call_in_a_database() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
-    let start = (ids::now_us() / 1_000 - DEFAULT.epoch * 1_000 + 10_000) << 22;
-    let mut client = cluster.connect()?;
-    client.batch_execute("SET statement_timeout = '60s'")?;
-    client.batch_execute(&format!("SELECT snowflake_start_after({start})"))?;
-    let received = ids::nextval(&mut client, 1_000)?;
-    assert!(received[0] > start, "{} is not above {start}", received[0]);
-    let tally = Tally::of(received);
-    println!("mark: start_after as a database's first call: {tally}");
-    tally.assert_unique();
-    Ok(())
-}
-
-#[test]
-fn status_and_statistics_count_ids() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
-    let mut client = cluster.connect()?;
-    let mut other = cluster.connect()?;
-    let value = |client: &mut Client, sql: &str| -> Result<String> {
-        Ok(text(client, sql)?.unwrap_or_else(|| "NULL".to_owned()))
-    };
-    assert_eq!(
-        value(
-            &mut client,
-            "SELECT (server_last_id_at, database_reserved_until)::text FROM snowflake_status"
-        )?,
-        "(,)",
-        "before the first ID"
-    );
-    let mut all = ids::nextval(&mut client, 1_234)?;
-    all.extend(ids::nextval(&mut other, 2_000)?);
-    all.extend(ids::fetch(
-        &mut other,
-        "SELECT * FROM snowflake_nextvals(766)",
-    )?);
-    other.batch_execute("BEGIN; SELECT snowflake_nextval(); ROLLBACK")?;
-    let status = "SELECT (layout, node_id, ids, waits, expires_at)::text FROM snowflake_status";
-    assert_eq!(
-        value(&mut client, status)?,
-        "(\"timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\",1,4001,0,\"2094-09-07 15:47:35.552+00\")"
-    );
-    // The last ID's time, to a tick; reserved beyond it, and no further than the lease.
-    let sane = "SELECT server_last_id_at BETWEEN now() - interval '5 min' AND now() + interval '1 s' \
-                   AND database_reserved_until > server_last_id_at \
-                   AND database_reserved_until <= now() + interval '4 s' \
-                   AND clock_behind BETWEEN interval '0' AND interval '3 s' FROM snowflake_status";
-    assert_eq!(
-        value(&mut client, sane)?,
-        "t",
-        "{}",
-        value(&mut client, "SELECT s::text FROM snowflake_status AS s")?
-    );
-
-    let slots = "SELECT (count(*), sum(ids), min(backend_id), max(backend_id), sum(waits), sum(wait_time))::text FROM snowflake_stat_slots";
-    assert_eq!(value(&mut client, slots)?, "(16,4001,0,15,0,0)");
-    // Three of its own slot, then in bulk.
-    let own = "SELECT s.pids @> ARRAY[pg_backend_pid()] AND s.ids >= 3 AND s.last_id_at IS NOT NULL \
-               FROM snowflake_stat_slots AS s WHERE backend_id = pg_backend_pid() % 16";
-    assert_eq!(value(&mut client, own)?, "t");
-
-    client.batch_execute(
-        "CREATE ROLE somebody LOGIN; CREATE ROLE operator LOGIN; \
-         GRANT EXECUTE ON FUNCTION snowflake_stat_reset() TO operator",
-    )?;
-    let mut somebody = cluster.connect_as("somebody", "postgres")?;
-    assert_eq!(
-        value(&mut somebody, "SELECT ids FROM snowflake_status")?,
-        "4001"
-    );
-    assert_eq!(
-        value(&mut somebody, "SELECT count(*) FROM snowflake_stat_slots")?,
-        "16"
-    );
-    let denied = expect_error(&mut somebody, "SELECT snowflake_stat_reset()")?;
-    assert_eq!(denied.sqlstate, "42501", "{denied}");
-    let mut operator = cluster.connect_as("operator", "postgres")?;
-    operator.batch_execute("SELECT snowflake_stat_reset()")?;
-    let reset = "SELECT (ids, waits, server_last_id_at IS NOT NULL)::text FROM snowflake_status";
-    assert_eq!(value(&mut client, reset)?, "(0,0,t)");
-    // A session that counts on does not bring the old count back.
-    ids::one(&mut other)?;
-    assert_eq!(value(&mut client, "SELECT ids FROM snowflake_status")?, "1");
-    println!(
-        "mark: status and statistics counted {} IDs",
-        grouped(all.len() + 1)
-    );
-    Ok(())
 }
 
 /// More IDs than are free: calls wait, the log reports it once, and the

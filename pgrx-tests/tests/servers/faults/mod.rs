@@ -1,6 +1,5 @@
 //! What happens to clocks, processes, disks and servers repeats no ID.
 
-mod clock_restarts;
 mod clock_steps;
 mod conformance;
 mod crash;

@@ -2,11 +2,9 @@
 //! and restarts, and no ID is repeated. The seed is printed; `make soak SEED=…` takes
 //! it.
 
-use std::time::Duration;
-
-use anyhow::Result;
 use snowflake_tests::soak::{self, Fault};
-use snowflake_tests::{Cluster, tier};
+
+use crate::support::*;
 
 #[test]
 fn no_id_repeats_under_random_faults() -> Result<()> {

@@ -6,19 +6,11 @@
 //! writing it, too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{self, DEFAULT, ONE_SLOW_SLOT, Tally, assert_increasing, grouped};
-use snowflake_tests::query::number;
-use snowflake_tests::server_error::expect_error;
-use snowflake_tests::threads::SetOnDrop;
-use snowflake_tests::{Cluster, tier, wait};
+use snowflake_tests::ids::ONE_SLOW_SLOT;
 
 use super::mark::{crash_and_repeat, dense};
-use crate::support::in_sessions;
+use crate::support::*;
 
 /// A publisher of all its sequences, whose clock and layout differ from the subscriber's.
 struct Publisher {

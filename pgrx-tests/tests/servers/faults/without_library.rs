@@ -10,17 +10,11 @@
 //! function. The simulator has the steps, but not what PostgreSQL does with them.
 
 use std::fs;
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::thread::sleep;
 
-use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use postgres::Client;
-use snowflake_tests::ids::{self, Tally};
-use snowflake_tests::migration::psql;
-use snowflake_tests::{Cluster, processes};
 
-use crate::support::column;
+use crate::support::*;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../sql/without_library.sql");
 
@@ -79,7 +73,6 @@ fn rounds(is_checked: bool) -> Result<Vec<i64>> {
             all.extend(column::<i64>(&mut client, "SELECT id FROM ids")?);
         }
     }
-    println!("in {done} of {ROUNDS} rounds the session was stopped until all numbers were drawn");
     ensure!(done > 0, "no session was stopped long enough");
     Ok(all)
 }

@@ -7,16 +7,8 @@
 
 use std::io::{Read, Write};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use postgres::{Client, NoTls};
-use snowflake_tests::ids::{self, Tally, grouped};
-use snowflake_tests::query::text;
-use snowflake_tests::server_error::{ServerError, expect_error};
-use snowflake_tests::{Cluster, Stop, tier};
-
-use crate::support::what_is_missing;
+use crate::support::*;
 
 /// A table with the default on `id`, and a scratch one beside it.
 const TABLES: &str = "
@@ -132,8 +124,7 @@ fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
     assert_eq!(tally.duplicates, 0, "{what}: afterwards: {tally}");
     assert_no_copy_default(client, what)?;
     client.batch_execute("DROP TABLE afterwards, alike")?;
-    let refused = expect_error(client, "SELECT snowflake_internal.copy_nextval()")?;
-    assert_eq!(refused.sqlstate, "0A000", "{what}: {refused}");
+    refused(client, "SELECT snowflake_internal.copy_nextval()", "0A000")?;
     Ok(())
 }
 
@@ -461,72 +452,38 @@ fn a_plan_kept_from_a_copy_works_outside_of_it() -> Result<()> {
 
 /// What a function does whenever it is called, and how many rows of `other`
 /// come of it.
+#[rustfmt::skip]
 const DEEDS: &[(&str, i64, &str)] = &[
     ("inserts", 1, "INSERT INTO other (v) VALUES (0);"),
-    (
-        "assigns an ID",
-        1,
-        "given := snowflake_nextval(); INSERT INTO other VALUES (given, 0);",
-    ),
-    (
-        "copies by EXECUTE",
-        3,
-        "EXECUTE 'COPY other (v) FROM ''@three''';",
-    ),
-    (
-        "copies and inserts in turn",
-        5,
-        "INSERT INTO other (v) VALUES (0);
+    ("assigns an ID", 1, "given := snowflake_nextval(); INSERT INTO other VALUES (given, 0);"),
+    ("copies by EXECUTE", 3, "EXECUTE 'COPY other (v) FROM ''@three''';"),
+    ("copies and inserts in turn", 5, "INSERT INTO other (v) VALUES (0);
          COPY other (v) FROM '@three';
-         given := snowflake_nextval(); INSERT INTO other VALUES (given, 0);",
-    ),
-    (
-        "alters a table",
-        5,
-        "CREATE TEMP TABLE grown AS SELECT generate_series(1, 5) AS v;
+         given := snowflake_nextval(); INSERT INTO other VALUES (given, 0);"),
+    ("alters a table", 5, "CREATE TEMP TABLE grown AS SELECT generate_series(1, 5) AS v;
          ALTER TABLE grown ADD COLUMN id bigint DEFAULT snowflake_nextval();
          EXECUTE 'INSERT INTO other SELECT id, v FROM grown';
-         DROP TABLE grown;",
-    ),
-    (
-        "creates a table from IDs",
-        3,
-        "CREATE TEMP TABLE made AS SELECT snowflake_nextval() AS id FROM generate_series(1, 3);
+         DROP TABLE grown;"),
+    ("creates a table from IDs", 3, "CREATE TEMP TABLE made AS SELECT snowflake_nextval() AS id FROM generate_series(1, 3);
          EXECUTE 'INSERT INTO other SELECT id, 0 FROM made';
-         DROP TABLE made;",
-    ),
-    (
-        "creates a table with the default",
-        2,
-        "CREATE TEMP TABLE alike (LIKE other INCLUDING DEFAULTS);
+         DROP TABLE made;"),
+    ("creates a table with the default", 2, "CREATE TEMP TABLE alike (LIKE other INCLUDING DEFAULTS);
          EXECUTE 'INSERT INTO alike (v) VALUES (1), (2)';
          EXECUTE 'INSERT INTO other SELECT * FROM alike';
-         DROP TABLE alike;",
-    ),
-    (
-        "fails and catches it",
-        1,
-        "BEGIN
+         DROP TABLE alike;"),
+    ("fails and catches it", 1, "BEGIN
              INSERT INTO other (v) VALUES (0);
              RAISE division_by_zero;
          EXCEPTION WHEN division_by_zero THEN
              INSERT INTO other (v) VALUES (1);
-         END;",
-    ),
-    (
-        "catches a COPY's error",
-        4,
-        "BEGIN
+         END;"),
+    ("catches a COPY's error", 4, "BEGIN
              COPY other (v) FROM '@broken';
          EXCEPTION WHEN invalid_text_representation THEN
              INSERT INTO other (v) VALUES (1);
          END;
-         COPY other (v) FROM '@three';",
-    ),
-    (
-        "catches an error after a COPY",
-        1,
-        "BEGIN
+         COPY other (v) FROM '@three';"),
+    ("catches an error after a COPY", 1, "BEGIN
              BEGIN
                  COPY other (v) FROM '@three';
                  COPY other (v) FROM '@missing';
@@ -535,14 +492,9 @@ const DEEDS: &[(&str, i64, &str)] = &[
              END;
          EXCEPTION WHEN undefined_file THEN
              INSERT INTO other (v) VALUES (1);
-         END;",
-    ),
-    (
-        "runs a DO block that copies",
-        4,
-        "EXECUTE 'DO $do$ BEGIN COPY other (v) FROM ''@three''; END $do$';
-         INSERT INTO other (v) VALUES (0);",
-    ),
+         END;"),
+    ("runs a DO block that copies", 4, "EXECUTE 'DO $do$ BEGIN COPY other (v) FROM ''@three''; END $do$';
+         INSERT INTO other (v) VALUES (0);"),
 ];
 
 /// Where such a function is called from, how rows go in then, and whether it
@@ -703,15 +655,13 @@ fn nothing_is_left_after_a_copy_that_fails() -> Result<()> {
         )?;
         send(client, COPY, 0..20)?;
         client.batch_execute("COMMIT")?;
-        let many = text(client, "SELECT count(DISTINCT id) FROM t")?;
-        assert_eq!(many.as_deref(), Some("41"), "{what}");
+        answers(client, "SELECT count(DISTINCT id) FROM t", "41")?;
         nothing_is_left(client, what)?;
         let after = format!("after {what}");
         copied(client, &after, "t", 50, How::Batched, |c| {
             send(c, COPY, 0..50)
         })?;
     }
-    println!("copy: {} COPYs that fail", FAILING.len());
     Ok(())
 }
 
@@ -733,8 +683,7 @@ fn next_statements(
             .batch_execute(next)
             .with_context(|| format!("{what}, then {next}"))?;
         if next.starts_with("ALTER") {
-            let many = text(client, "SELECT count(DISTINCT id) FROM grown")?;
-            assert_eq!(many.as_deref(), Some("50"), "{what}");
+            answers(client, "SELECT count(DISTINCT id) FROM grown", "50")?;
             client.batch_execute("ALTER TABLE grown DROP COLUMN id")?;
         }
         assert_no_copy_default(client, what)?;
@@ -755,10 +704,10 @@ fn nothing_is_left_after_a_copy_that_is_cancelled_or_abandoned() -> Result<()> {
     writer.write_all(numbers(20_000).as_bytes())?;
     writer.flush()?;
     let waiting = format!(
-        "SELECT coalesce(bool_or(wait_event = 'ClientRead' AND state = 'active'), false)::text
+        "SELECT coalesce(bool_or(wait_event = 'ClientRead' AND state = 'active'), false)
          FROM pg_stat_activity WHERE pid = {pid}"
     );
-    until(other, &waiting)?;
+    wait_until(other, &waiting)?;
     let cancelled: bool = other
         .query_one("SELECT pg_cancel_backend($1)", &[&pid])?
         .get(0);
@@ -791,34 +740,19 @@ fn nothing_is_left_after_a_copy_that_is_cancelled_or_abandoned() -> Result<()> {
     let mut input = psql.stdin.take().context("its input is a pipe")?;
     input.write_all(numbers(20_000).as_bytes())?;
     input.flush()?;
-    until(
+    wait_until(
         other,
-        "SELECT coalesce(bool_or(wait_event = 'ClientRead' AND query LIKE 'COPY%'), false)::text
+        "SELECT coalesce(bool_or(wait_event = 'ClientRead' AND query LIKE 'COPY%'), false)
          FROM pg_stat_activity WHERE application_name = 'leaving'",
     )?;
     psql.kill()?;
     psql.wait()?;
-    until(
+    wait_until(
         other,
-        "SELECT (count(*) = 0)::text FROM pg_stat_activity WHERE application_name = 'leaving'",
+        "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'leaving'",
     )?;
-    let rows = text(other, "SELECT count(*) FROM t")?;
-    assert_eq!(rows.as_deref(), Some("200"));
+    answers(other, "SELECT count(*) FROM t", "200")?;
     nothing_is_left(other, "beside a client that has gone")?;
-    println!("copy: cancelled, given up, client gone: nothing is left");
-    Ok(())
-}
-
-/// Waits until a query returns `true`.
-fn until(client: &mut Client, query: &str) -> Result<()> {
-    let begun = Instant::now();
-    while text(client, query)?.as_deref() != Some("true") {
-        ensure!(
-            begun.elapsed() < Duration::from_secs(60),
-            "this never came true: {query}"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
     Ok(())
 }
 
@@ -839,7 +773,6 @@ fn a_refusal_names_the_function_that_was_written() -> Result<()> {
         send(&mut loader()?, COPY, 0..100)?;
         let records = Records::since(&mut cluster.connect()?, &from, "t")?;
         records.assert(how, what);
-        println!("copy: {what}: 100 rows, {how:?}");
         Ok(())
     };
     load(How::Batched, "a role that is not the owner")?;
@@ -938,7 +871,6 @@ fn copy_works_beside_the_hook_of_another_extension() -> Result<()> {
             assert_eq!(tracked, (calls, rows), "{libraries}: {like}");
         }
         nothing_is_left(client, libraries)?;
-        println!("copy: {libraries}: COPY and 3 other utility statements tracked");
     }
     Ok(())
 }
@@ -1046,11 +978,6 @@ fn errors_of_other_statements_keep_their_fields() -> Result<()> {
         .find(|fields| fields.contains("COPY data, line 2, column v"));
     assert!(copy.is_some(), "a COPY's context is missing: {answers:?}");
     assert!(with_context >= 8 && with_table >= 4 && with_constraint == 2);
-    println!(
-        "copy: {} refusals in all their fields as without the extension, {with_context} with \
-         a context, {with_table} with a table",
-        REFUSED.len()
-    );
     Ok(())
 }
 
@@ -1079,7 +1006,6 @@ fn discard_forgets_the_last_id() -> Result<()> {
         }
         let next = ids::one(client)?;
         assert!(next > id, "{statement}: {next} came after {id}");
-        println!("copy: {statement}: snowflake_currval() forgotten: {forgets}");
     }
     // In a transaction block DISCARD ALL is refused, and forgets nothing.
     let id = ids::one(client)?;
@@ -1147,10 +1073,6 @@ fn only_copy_may_call_the_function_it_calls() -> Result<()> {
     )?;
     let refused = refused_copy(client, COPY, "1\n")?;
     assert_eq!(refused.sqlstate, "0A000", "{refused}");
-    println!(
-        "copy: it is refused in {} kinds of statement",
-        statements.len() + 1
-    );
     Ok(())
 }
 
@@ -1168,7 +1090,6 @@ fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
     }
     send_text(client, "COPY t (id, v) FROM STDIN", "1\t1\n2\t2\n")?;
     drop(cluster);
-    println!("copy: not preloaded: refused with 55000");
 
     let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
     let client = &mut cluster.connect()?;
@@ -1213,26 +1134,6 @@ fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
     println!("copy: in another schema: {tally}");
     assert_eq!(tally.ids, 2_500);
     tally.assert_unique();
-    Ok(())
-}
-
-#[test]
-fn a_bad_setting_stops_the_start() -> Result<()> {
-    let mut cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("snowflake.copy_multi_insert", "perhaps")
-        .prepare()?;
-    let log = cluster.start_expecting_failure()?;
-    let fatal = "FATAL:  invalid value for parameter \"snowflake.copy_multi_insert\": \"perhaps\"";
-    assert!(log.contains(fatal), "{log}");
-    for value in ["off", "no"] {
-        cluster.set_conf("snowflake.copy_multi_insert", value)?;
-        cluster.start()?;
-        let now = text(&mut cluster.connect()?, "SHOW snowflake.copy_multi_insert")?;
-        assert_eq!(now.as_deref(), Some("off"), "{value}");
-        cluster.stop(Stop::Fast)?;
-    }
-    println!("copy: snowflake.copy_multi_insert = perhaps: {fatal}");
     Ok(())
 }
 

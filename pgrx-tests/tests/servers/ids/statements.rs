@@ -2,11 +2,7 @@
 //! write nothing, and by parallel workers. Each kind of statement has a golden file
 //! (`statements`).
 
-use anyhow::{Result, ensure};
-use snowflake_tests::Cluster;
-use snowflake_tests::ids::{self, Tally};
-
-use crate::support::column;
+use crate::support::*;
 
 #[test]
 fn read_only_transactions_generate_ids() -> Result<()> {

@@ -16,18 +16,10 @@
 
 use std::collections::HashSet;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use snowflake_tests::ids::{
-    self, DEFAULT, Fields, ONE_SLOT, SHORT_SEQUENCE, Tally, assert_increasing, grouped,
-    pairs_sharing_a_slot,
-};
-use snowflake_tests::{Cluster, tier, wait};
+use snowflake_tests::ids::{ONE_SLOT, SHORT_SEQUENCE, pairs_sharing_a_slot};
 
-use crate::support::{column, in_sessions};
+use crate::support::*;
 
 const CONNECTIONS: usize = 16;
 
@@ -177,112 +169,6 @@ fn at_once(fields: &Fields, protection: Protection) -> Result<()> {
     Ok(())
 }
 
-/// A connection's life, as its client saw it.
-struct Life {
-    pid: i32,
-    begun: Instant,
-    ended: Instant,
-}
-
-/// Connections come and go, while some stay: PIDs move on through all the
-/// backend numbers, and every newcomer meets one that is there already.
-fn coming_and_going(fields: &Fields, protection: Protection) -> Result<()> {
-    const COMERS_AT_ONCE: usize = 6;
-    const IDS_A_VISIT: usize = 300;
-    // One more than there are backend numbers, so that two of them share one.
-    const STANDING: usize = 17;
-    let each_comer: usize = tier::size(60, 340);
-
-    let cluster = protection.start(fields)?;
-    let mut standing = Vec::new();
-    for _ in 0..STANDING {
-        let mut client = cluster.connect()?;
-        client.batch_execute(PATIENT)?;
-        let pid = ids::backend_pid(&mut client)?;
-        standing.push(Session { client, pid });
-    }
-    let standing_pids: Vec<i32> = standing.iter().map(|session| session.pid).collect();
-    let over = AtomicBool::new(false);
-    let visits = format!("SELECT snowflake_nextval() FROM generate_series(1, {IDS_A_VISIT})");
-    let (lists, lives) = std::thread::scope(|scope| -> Result<_> {
-        let stayers: Vec<_> = standing
-            .into_iter()
-            .map(|mut session| {
-                let (over, visits) = (&over, &visits);
-                scope.spawn(move || -> Result<Vec<i64>> {
-                    let mut received = Vec::new();
-                    while !over.load(Ordering::Relaxed) {
-                        ids::fetch_into(&mut session.client, visits, &mut received)?;
-                        std::thread::sleep(Duration::from_millis(5));
-                    }
-                    assert_increasing(&received, "a session that stays");
-                    Ok(received)
-                })
-            })
-            .collect();
-        let comers: Vec<_> = (0..COMERS_AT_ONCE)
-            .map(|_| {
-                let (cluster, visits) = (&cluster, &visits);
-                scope.spawn(move || -> Result<(Vec<i64>, Vec<Life>)> {
-                    let mut received = Vec::new();
-                    let mut lives = Vec::new();
-                    for _ in 0..each_comer {
-                        let mut client = cluster.connect()?;
-                        client.batch_execute(PATIENT)?;
-                        let begun = Instant::now();
-                        let pid = ids::backend_pid(&mut client)?;
-                        let first = received.len();
-                        ids::fetch_into(&mut client, visits, &mut received)?;
-                        assert_increasing(&received[first..], "a session that comes and goes");
-                        lives.push(Life {
-                            pid,
-                            begun,
-                            ended: Instant::now(),
-                        });
-                    }
-                    Ok((received, lives))
-                })
-            })
-            .collect();
-        let mut lists = Vec::new();
-        let mut lives = Vec::new();
-        let comers: Vec<_> = comers
-            .into_iter()
-            .map(std::thread::ScopedJoinHandle::join)
-            .collect();
-        over.store(true, Ordering::Relaxed);
-        for comer in comers {
-            let (ids, its_lives) = comer.expect("a comer's thread")?;
-            lists.push(ids);
-            lives.extend(its_lives);
-        }
-        for stayer in stayers {
-            lists.push(stayer.join().expect("a stayer's thread")?);
-        }
-        Ok((lists, lives))
-    })?;
-    assert_eq!(lives.len(), COMERS_AT_ONCE * each_comer);
-    let slots = fields.values("backend");
-    let shares = |one: i32, other: i32| i64::from(one) % slots == i64::from(other) % slots;
-    let mut pairs = usize::try_from(pairs_sharing_a_slot(&standing_pids, fields))?;
-    for (position, life) in lives.iter().enumerate() {
-        pairs += standing_pids
-            .iter()
-            .filter(|&&pid| shares(pid, life.pid))
-            .count();
-        pairs += lives[..position]
-            .iter()
-            .filter(|other| {
-                shares(other.pid, life.pid) && other.begun < life.ended && life.begun < other.ended
-            })
-            .count();
-    }
-    let backends = lives.len() + standing_pids.len();
-    let tally = Tally::of(lists.concat());
-    protection.judge("coming and going", fields, pairs as u64, backends, tally);
-    Ok(())
-}
-
 const WORKERS: usize = 4;
 
 /// The query of a run: each of its workers stops at a gate until that is opened, so
@@ -421,21 +307,6 @@ fn no_id_repeats_in_sixteen_connections_on_one_slot() -> Result<()> {
 #[test]
 fn no_id_repeats_in_sixteen_connections_is_able_to_fail() -> Result<()> {
     at_once(&SHORT_SEQUENCE, Protection::SlotTakenAway)
-}
-
-#[test]
-fn no_id_repeats_in_connections_that_come_and_go() -> Result<()> {
-    coming_and_going(&DEFAULT, Protection::On)
-}
-
-#[test]
-fn no_id_repeats_in_connections_that_come_and_go_on_one_slot() -> Result<()> {
-    coming_and_going(&ONE_SLOT, Protection::On)
-}
-
-#[test]
-fn no_id_repeats_in_connections_that_come_and_go_is_able_to_fail() -> Result<()> {
-    coming_and_going(&SHORT_SEQUENCE, Protection::SlotTakenAway)
 }
 
 #[test]

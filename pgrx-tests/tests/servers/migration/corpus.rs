@@ -4,20 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use postgres::{Client, NoTls};
-use snowflake_tests::Cluster;
 use snowflake_tests::corpus::{APPLICATION, Entry, Next, OWNER, Outcome, entries};
-use snowflake_tests::migration::{Contents, dump, foreign_keys, psql, schema};
-use snowflake_tests::online::{self, Columns};
-use snowflake_tests::query::{number, text, value};
-use snowflake_tests::server_error::expect_error;
-use snowflake_tests::tier;
+use snowflake_tests::migration::{Contents, dump, foreign_keys};
+use snowflake_tests::online::Columns;
 
-use super::wait_until;
-use crate::support::{column, run};
+use crate::support::*;
 
 /// The notices of a session.
 type Notices = Arc<Mutex<Vec<String>>>;
@@ -826,7 +818,6 @@ fn run_corpus(online: bool, keeps: bool) -> Result<()> {
         (false, true) => "window, keeping sequences",
         (true, true) => "online, keeping sequences",
     };
-    let begun = Instant::now();
     let builder = if keeps {
         Cluster::builder().without_preload()
     } else {
@@ -861,12 +852,7 @@ fn run_corpus(online: bool, keeps: bool) -> Result<()> {
             .batch_execute(&format!("DROP DATABASE corpus_{place} WITH (FORCE)"))?;
         lines.push((entry.name, line));
     }
-    println!(
-        "\ncorpus, {way}: {} entries in {:.1?}",
-        lines.len(),
-        begun.elapsed()
-    );
-    println!("| pattern | plan | result | reverted | s |\n|---|---|---|---|---|");
+    println!("{way}\n\n| pattern | plan | result | reverted | s |\n|---|---|---|---|---|");
     for (name, line) in &lines {
         let plan = if line.problem.is_some() {
             "FAILED"

@@ -2,19 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
-use postgres::Client;
-use snowflake_tests::online::{self, Step};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::server_error::ServerError;
-use snowflake_tests::{Cluster, wait};
 
-use super::{LIMIT, run_before, wait_until};
+use super::{LIMIT, run_before};
+use crate::support::*;
 
 const DONE: &str = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_migrate.progress";
 
@@ -147,7 +140,7 @@ fn full_disk() -> Result<()> {
         Some("size=200m"),
     )?;
     online::migrate(&mut client, "'t'")?;
-    assert_eq!(value(&mut client, "SELECT count(*) FROM t")?, "50000");
+    answers(&mut client, "SELECT count(*) FROM t", "50000")?;
     drop(client);
     drop(cluster);
     umount2(&directory, MntFlags::MNT_DETACH)?;

@@ -2,17 +2,8 @@
 //! triggers, hardened privileges, many partitions, keys that no index leads with,
 //! prepared transactions; and what a migration leaves in the caller's transaction.
 
-use std::thread;
-
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use snowflake_tests::ids::Tally;
-use snowflake_tests::migration::{assert_same_schema, psql, schema};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::{Cluster, ids, online, tier};
-
 use super::waits;
-use crate::support::{column, refused, run};
+use crate::support::*;
 
 /// Functions that find another one by the search path, in every place whose code
 /// runs while a table is migrated.
@@ -109,12 +100,7 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
     online::migrate(&mut fresh, "'in_trigger'")?;
     fresh.batch_execute("UPDATE in_trigger SET note = 'A' WHERE note = 'A1'")?;
     let touched = "SELECT string_agg(note, ' ') FROM in_trigger WHERE note = lower(note)";
-    assert_eq!(value(&mut fresh, touched)?, "a");
-    let rows = number(&mut fresh, "SELECT count(*) FROM app.in_trigger")?;
-    println!(
-        "edges: functions by search path: {} tables, {rows} rows online",
-        tables.len()
-    );
+    answers(&mut fresh, touched, "a")?;
     Ok(())
 }
 
@@ -154,16 +140,13 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
             &format!("SELECT id FROM {table} WHERE note = 'new'"),
         )?);
         for online in [false, true] {
-            assert_eq!(
-                number(
-                    client,
-                    &format!(
-                        "SELECT count(*) FROM snowflake_migrate.plan('{table}', online => {online})"
-                    )
-                )?,
+            answers(
+                client,
+                &format!(
+                    "SELECT count(*) FROM snowflake_migrate.plan('{table}', online => {online})"
+                ),
                 0,
-                "{table}, online: {online}"
-            );
+            )?;
         }
         // Without a column named, the audit finds the one whose default generates IDs.
         let findings: Vec<String> = column(
@@ -171,16 +154,13 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
             &format!("SELECT finding FROM snowflake_audit('{table}', expected_nodes => '{{1}}')"),
         )?;
         assert!(findings.is_empty(), "{table}: {findings:?}");
-        assert_eq!(
-            number(
-                client,
-                &format!(
-                    "SELECT count(*) FROM snowflake_migrate.columns WHERE table_name::text = '{table}'"
-                )
-            )?,
+        answers(
+            client,
+            &format!(
+                "SELECT count(*) FROM snowflake_migrate.columns WHERE table_name::text = '{table}'"
+            ),
             0,
-            "{table}"
-        );
+        )?;
     }
     let tally = Tally::of(ids);
     println!("edges: snowflake_id() after three migrations: {tally}");
@@ -190,14 +170,11 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
         client.batch_execute(&format!(
             "CALL snowflake_migrate.revert('{table}'); INSERT INTO {table} (note) VALUES ('reverted')"
         ))?;
-        assert_eq!(
-            number(
-                client,
-                &format!("SELECT id FROM {table} WHERE note = 'reverted'")
-            )?,
+        answers(
+            client,
+            &format!("SELECT id FROM {table} WHERE note = 'reverted'"),
             2,
-            "{table}"
-        );
+        )?;
     }
     // An online migration moves the column to the table's end.
     client.batch_execute("DROP TABLE narrow")?;
@@ -214,14 +191,13 @@ fn lock_timeout_is_the_callers_again() -> Result<()> {
         "SET client_min_messages = error; CREATE TABLE t (id serial PRIMARY KEY); CREATE TABLE u (id serial PRIMARY KEY);
          CREATE TABLE r (u_id int REFERENCES u); INSERT INTO t DEFAULT VALUES",
     )?;
-    let mut seen = 0;
     for timeout in ["0", "7s"] {
         // Not in one text, whose settings a ROLLBACK would restore.
         client.batch_execute(&format!("SET lock_timeout = '{timeout}'"))?;
         client.batch_execute("BEGIN; CALL snowflake_migrate.run('t')")?;
-        assert_eq!(value(client, "SHOW lock_timeout")?, timeout);
+        answers(client, "SHOW lock_timeout", timeout)?;
         client.batch_execute("CALL snowflake_migrate.revert('t')")?;
-        assert_eq!(value(client, "SHOW lock_timeout")?, timeout);
+        answers(client, "SHOW lock_timeout", timeout)?;
         client.batch_execute("ROLLBACK")?;
         // Each statement of an online migration, in a transaction block.
         let steps = online::plan(client, "'u'")?;
@@ -232,18 +208,14 @@ fn lock_timeout_is_the_callers_again() -> Result<()> {
             }
             client.batch_execute("BEGIN")?;
             client.batch_execute(&step.statement)?;
-            assert_eq!(value(client, "SHOW lock_timeout")?, timeout, "{step:?}");
+            answers(client, "SHOW lock_timeout", timeout)?;
             // The plan is cancelled by the next statements for the second time.
             client.batch_execute(if step.is_swap() { "ROLLBACK" } else { "COMMIT" })?;
-            seen += 1;
         }
         client.batch_execute("BEGIN; CALL snowflake_migrate.revert('u')")?;
-        assert_eq!(value(client, "SHOW lock_timeout")?, timeout);
+        answers(client, "SHOW lock_timeout", timeout)?;
         client.batch_execute("COMMIT")?;
     }
-    println!(
-        "edges: lock_timeout after {seen} statements of online plans and 6 calls: the caller's"
-    );
     Ok(())
 }
 
@@ -273,7 +245,6 @@ fn a_definer_function_of_the_owner_migrates_for_other_roles() -> Result<()> {
             &wrapper("by_superuser"),
         ],
     )?;
-    let mut calls = 0;
     for function in ["by_owner", "by_superuser"] {
         for what in ["plan", "migrate", "plan", "revert"] {
             client.batch_execute("SET SESSION AUTHORIZATION caller")?;
@@ -283,7 +254,6 @@ fn a_definer_function_of_the_owner_migrates_for_other_roles() -> Result<()> {
             // The caller has gained nothing.
             refused(client, "ALTER TABLE app.t ADD x int", "42501")?;
             client.batch_execute("RESET SESSION AUTHORIZATION")?;
-            calls += 1;
         }
     }
     let owners: Vec<String> = column(
@@ -291,7 +261,6 @@ fn a_definer_function_of_the_owner_migrates_for_other_roles() -> Result<()> {
         "SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'app'::regnamespace",
     )?;
     assert_eq!(owners, ["keeper"]);
-    println!("edges: {calls} calls through functions of the owner and of a superuser");
     Ok(())
 }
 
@@ -461,10 +430,6 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
         before,
         "after reverting"
     );
-    println!(
-        "edges: {} triggers of foreign keys keep their states in 3 ways",
-        before.len()
-    );
     Ok(())
 }
 
@@ -480,15 +445,12 @@ fn derived_statistics_are_collected_again() -> Result<()> {
          INSERT INTO plain SELECT FROM generate_series(1, 1000); ANALYZE",
     )?;
     let both = "SELECT format('%s %s', (SELECT count(*) FROM pg_stats_ext WHERE dependencies IS NOT NULL), (SELECT count(*) FROM pg_stats WHERE tablename = 'e_expr_idx'))";
-    assert_eq!(value(client, both)?, "1 1");
+    answers(client, both, "1 1")?;
     client.batch_execute("CALL snowflake_migrate.run('s'); CALL snowflake_migrate.run('e')")?;
-    assert_eq!(value(client, both)?, "1 1");
+    answers(client, both, "1 1")?;
     let analyze =
         "SELECT statement FROM snowflake_migrate.plan('plain') WHERE statement LIKE 'ANALYZE%'";
-    assert_eq!(value(client, analyze)?, "ANALYZE public.plain (id)");
-    println!(
-        "edges: extended statistics and those of an index expression exist after the migration"
-    );
+    answers(client, analyze, "ANALYZE public.plain (id)")?;
     Ok(())
 }
 
@@ -554,7 +516,7 @@ fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
         [statements[1].as_str(), "CALL snowflake_migrate.revert('t')"],
     )?;
     let last_old = number(client, "SELECT max(id) FROM t WHERE id < 1000000000")?;
-    assert_eq!(number(client, "SELECT last_value FROM t_id_seq")?, last_old);
+    answers(client, "SELECT last_value FROM t_id_seq", last_old)?;
     Ok(())
 }
 
@@ -674,9 +636,6 @@ fn more_locks_than_the_server_has_room_for_are_refused() -> Result<()> {
             .err()
             .and_then(|error| error.code())
             .map(|code| code.code().to_owned());
-        println!(
-            "edges: {count} partitions, room for {room} locks: estimate {needed}, taken {taken}, refused {is_refused}, without the check {failed:?}"
-        );
         // Only what fails is refused.
         ensure!(!is_refused || failed.as_deref() == Some("53200"), "{count}");
         if let Err(error) = planned {
@@ -738,7 +697,6 @@ fn objects_planted_on_the_callers_path_are_not_called() -> Result<()> {
     let before = sprung(&cluster.log()?);
     ensure!(before >= 2, "{before}");
     let mut place = 0;
-    let mut calls = 0;
     for path in [
         "arms, app, public",
         "arms, pg_catalog, public",
@@ -772,14 +730,12 @@ fn objects_planted_on_the_callers_path_are_not_called() -> Result<()> {
                 fresh
                     .batch_execute(&call)
                     .with_context(|| format!("{role}: {path}: {call}"))?;
-                calls += 1;
             }
             let plan = format!(
                 "SELECT statement FROM snowflake_migrate.plan({o}, online => true) LIMIT 1"
             );
             while let Some(row) = fresh.query_opt(&plan, &[])? {
                 let statement: String = row.get(0);
-                calls += 1;
                 // A path with pg_catalog behind others is that of pasted statements too.
                 if path.contains("pg_catalog") {
                     break;
@@ -797,7 +753,6 @@ fn objects_planted_on_the_callers_path_are_not_called() -> Result<()> {
         .skip(before)
         .collect();
     ensure!(lines.is_empty(), "planted code ran: {lines:#?}");
-    println!("edges: {calls} calls with planted objects on the path: none was called");
     Ok(())
 }
 
@@ -810,7 +765,6 @@ fn tables_with_deferred_constraints_and_triggers_are_migrated() -> Result<()> {
     admin.batch_execute(
         "CREATE ROLE keeper LOGIN; GRANT CREATE ON DATABASE postgres TO keeper; SET ROLE keeper; CREATE SCHEMA own",
     )?;
-    let mut rows = 0;
     for caller in ["keeper", "postgres"] {
         for online in [false, true] {
             let mut client = cluster.connect_as(caller, "postgres")?;
@@ -843,18 +797,16 @@ fn tables_with_deferred_constraints_and_triggers_are_migrated() -> Result<()> {
                 "BEGIN; UPDATE own.t SET place = 501 - place; INSERT INTO own.p (note) VALUES ('new');
                  INSERT INTO own.c SELECT max(id) FROM own.p; COMMIT",
             )?;
-            assert_eq!(number(&mut admin, "SELECT n FROM own.counted")?, 501);
+            answers(&mut admin, "SELECT n FROM own.counted", 501)?;
             let kept = "SELECT count(*) FROM pg_constraint WHERE connamespace = 'own'::regnamespace AND condeferrable AND condeferred";
-            assert_eq!(number(&mut admin, kept)?, 4, "{caller}, online: {online}");
+            answers(&mut admin, kept, 4)?;
             for table in ["own.t", "own.p"] {
                 run(
                     &mut client,
                     [format!("CALL snowflake_migrate.revert('{table}')")],
                 )?;
             }
-            rows += number(&mut admin, "SELECT count(*) FROM own.t, own.counted")?;
         }
     }
-    println!("edges: {rows} rows of tables with deferred constraints");
     Ok(())
 }

@@ -1,10 +1,7 @@
 //! Code that a migration breaks is searched for in time, whatever its length and number. What
 //! is found has a golden file (`findings`).
 
-use anyhow::Result;
-use snowflake_tests::Cluster;
-use snowflake_tests::query::value;
-use snowflake_tests::tier;
+use crate::support::*;
 
 /// Also text that is no SQL.
 #[test]
@@ -59,17 +56,14 @@ fn five_thousand_functions_are_searched_in_seconds() -> Result<()> {
              || CASE WHEN i % 50 = 0 THEN 'v := nextval(''t_id_seq'');' ELSE '' END
              || CASE WHEN i % 500 = 0 THEN 'INSERT INTO h SELECT * FROM t;' ELSE '' END || ' RETURN v; END'); END LOOP; END $do$",
     ))?;
-    let found = value(
+    answers(
         client,
         "SELECT string_agg(stage || ' ' || n, ' ' ORDER BY stage) FROM (SELECT stage, count(*) AS n FROM snowflake_migrate_internal.findings(ARRAY[('t', 'id')::snowflake_migrate_internal.key], true) GROUP BY stage) AS s",
-    )?;
-    assert_eq!(
-        found,
         format!(
             "default {0} held {0} shadow {1}",
             functions / 50,
             functions / 500
-        )
-    );
+        ),
+    )?;
     Ok(())
 }

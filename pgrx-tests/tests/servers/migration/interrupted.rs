@@ -2,18 +2,10 @@
 //! not come, by a cancel, by `kill -9` of the whole server, is planned again
 //! and finished; and statements that need earlier ones refuse without those.
 
-use std::time::Instant;
-
-use anyhow::Result;
-use postgres::Client;
-use snowflake_tests::migration::{
-    self, Contents, assert_same_schema, contents, foreign_keys, plan, psql, schema, widened,
-};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::{Cluster, ids, tier};
+use snowflake_tests::migration::{self, Contents, contents, foreign_keys, plan, widened};
 
 use super::{kill_and_start, signal, sqlstate};
-use crate::support::{refused, run};
+use crate::support::*;
 
 /// A table that is referenced from two others, one level and two away.
 const TABLES: &str =
@@ -177,13 +169,11 @@ fn an_interrupted_call_changes_nothing() -> Result<()> {
     client = kill_and_start(&mut cluster)?;
     assert_eq!(plan(&mut client, "'t'")?, before.plan);
     assert_unchanged(&cluster, &before.schema, "interrupted")?;
-    assert_eq!(
-        number(
-            &mut client,
-            "SELECT count(*) FROM snowflake_migrate_internal.origins"
-        )?,
-        0
-    );
+    answers(
+        &mut client,
+        "SELECT count(*) FROM snowflake_migrate_internal.origins",
+        0,
+    )?;
     Ok(())
 }
 
@@ -259,7 +249,7 @@ fn rows_inserted_between_two_steps_are_respected() -> Result<()> {
         "{refused}"
     );
     client.batch_execute("DELETE FROM big")?;
-    assert_eq!(number(client, insert)?, 1);
+    answers(client, insert, 1)?;
     // Numbers that were used are not used again.
     client
         .batch_execute("DROP TABLE big; CREATE TABLE big (id int GENERATED ALWAYS AS IDENTITY)")?;
@@ -268,7 +258,7 @@ fn rows_inserted_between_two_steps_are_respected() -> Result<()> {
     client.batch_execute("INSERT INTO big SELECT FROM generate_series(1, 50); DELETE FROM big")?;
     run(client, &of_big[1..])?;
     client.batch_execute("CALL snowflake_migrate.revert('big')")?;
-    assert_eq!(number(client, insert)?, 51);
+    answers(client, insert, 51)?;
     Ok(())
 }
 
@@ -292,7 +282,7 @@ fn psql_that_continues_after_errors_does_no_harm() -> Result<()> {
         holding.rollback()?;
         // No session gets snowflake IDs while a column is too narrow.
         let kind = "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 't'::regclass AND attname = 'id'";
-        assert_eq!(value(client, kind)?, "a", "switched: {errors}");
+        answers(client, kind, "a")?;
         assert!(!plan(client, "'t'")?.is_empty());
     }
     assert_eq!(through_psql(script)?.errors, "");
@@ -344,20 +334,14 @@ fn tables_changed_after_their_migration_are_reverted() -> Result<()> {
         ("d", 1001),
     ] {
         let insert = format!("INSERT INTO {table} VALUES (DEFAULT) RETURNING id");
-        assert_eq!(number(client, &insert)?, next, "{table}");
+        answers(client, &insert, next)?;
     }
     // A sequence whose type's end is reached has no next number.
     refused(client, "INSERT INTO e VALUES (DEFAULT)", "2200H")?;
     let strangers = "SELECT count(*) FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.relkind = 'S' AND a.grantee = 'stranger'::regrole";
-    assert_eq!(number(client, strangers)?, 0, "default privileges");
-    assert_eq!(
-        value(
-            client,
-            "SELECT concat_ws(' ', obj_description('b_id_seq'::regclass, 'pg_class'), has_sequence_privilege('reader', 'b_id_seq', 'USAGE'),
-                              pg_get_serial_sequence('b', 'id'), pg_get_serial_sequence('elsewhere.a2', 'id'), pg_get_serial_sequence('elsewhere.c', 'id'))"
-        )?,
-        "b t public.b_id_seq elsewhere.anew elsewhere.c_id_seq"
-    );
+    answers(client, strangers, 0)?;
+    answers(client, "SELECT concat_ws(' ', obj_description('b_id_seq'::regclass, 'pg_class'), has_sequence_privilege('reader', 'b_id_seq', 'USAGE'),
+                              pg_get_serial_sequence('b', 'id'), pg_get_serial_sequence('elsewhere.a2', 'id'), pg_get_serial_sequence('elsewhere.c', 'id'))", "b t public.b_id_seq elsewhere.anew elsewhere.c_id_seq")?;
     Ok(())
 }
 
@@ -372,10 +356,7 @@ fn records_follow_changes_by_hand_and_dropped_tables() -> Result<()> {
          SELECT snowflake_migrate_internal.record_origin('f', 'id'); ALTER TABLE f ALTER id DROP IDENTITY; ALTER TABLE f ALTER id SET DEFAULT nextval('own');
          CALL snowflake_migrate.run('f'); INSERT INTO f VALUES (DEFAULT); CALL snowflake_migrate.revert('f')",
     )?;
-    assert_eq!(
-        number(client, "INSERT INTO f VALUES (DEFAULT) RETURNING id")?,
-        77
-    );
+    answers(client, "INSERT INTO f VALUES (DEFAULT) RETURNING id", 77)?;
     // Dropped tables are forgotten, and not dumped.
     client.batch_execute(
         "CREATE TABLE g (id serial); CALL snowflake_migrate.run('g'); DROP TABLE g",
@@ -386,8 +367,8 @@ fn records_follow_changes_by_hand_and_dropped_tables() -> Result<()> {
         "{dumped}"
     );
     let stale = "SELECT count(*) FROM snowflake_migrate_internal.origins AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o.target)";
-    assert_eq!(number(client, stale)?, 1);
+    answers(client, stale, 1)?;
     client.batch_execute("CALL snowflake_migrate.run('f')")?;
-    assert_eq!(number(client, stale)?, 0);
+    answers(client, stale, 0)?;
     Ok(())
 }

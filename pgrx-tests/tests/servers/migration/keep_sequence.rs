@@ -2,17 +2,10 @@
 //! has the shapes of tables; this is what happens to the application meanwhile, which no
 //! cheaper tier sees.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use snowflake_tests::Cluster;
-use snowflake_tests::query::{number, text, value};
-use snowflake_tests::server_error::expect_error;
-
-use crate::support::run;
+use crate::support::*;
 
 /// The last number of an integer.
 const END: i64 = 2_147_483_647;
@@ -101,17 +94,17 @@ fn runs_through_the_end(key: &str) -> Result<()> {
         &mut client,
         &format!("SELECT count(*) FROM lines WHERE order_id > {END}"),
     )?;
-    let distinct = number(
+    answers(
         &mut client,
         "SELECT count(DISTINCT id) FROM orders WHERE note = 'new'",
+        orders,
     )?;
-    assert_eq!(distinct, orders);
     ensure!(beyond >= LEFT / 2, "{beyond} lines beyond the end");
-    let left = value(
+    answers(
         &mut client,
         "SELECT count(*) FROM snowflake_migrate.plan('orders', online => true, keep_sequence => true)",
+        "0",
     )?;
-    assert_eq!(left, "0");
     println!(
         "keep_sequence, {key}: {orders} orders and as many lines by {WRITERS} sessions, 0 errors, 0 IDs twice, {beyond} of them beyond {END}"
     );
@@ -152,24 +145,21 @@ fn the_end_may_change_on_the_way() -> Result<()> {
     begin(client, true)?;
     client.batch_execute("CALL snowflake_migrate.revert('orders')")?;
     let columns = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attnum > 0 AND NOT attisdropped";
-    assert_eq!(number(client, columns)?, 2);
+    answers(client, columns, 2)?;
     begin(client, false)?;
     let swap = client.query_one(&plan(true), &[])?.get::<_, String>(0);
     run(client, [swap])?;
-    let next = number(
+    answers(
         client,
         "INSERT INTO orders (note) VALUES ('next') RETURNING id",
+        END - 10 * LEFT + 1,
     )?;
-    assert_eq!(next, END - 10 * LEFT + 1);
-    assert_eq!(
-        value(
-            client,
-            "SELECT snowflake_internal.set_boundary_of('orders', 'id') IS NULL"
-        )?,
-        "t"
-    );
-    let refused = expect_error(client, "CALL snowflake_migrate.revert('orders')")?;
-    assert_eq!(refused.sqlstate, "55000", "{refused}");
+    answers(
+        client,
+        "SELECT snowflake_internal.set_boundary_of('orders', 'id') IS NULL",
+        "t",
+    )?;
+    refused(client, "CALL snowflake_migrate.revert('orders')", "55000")?;
     Ok(())
 }
 
@@ -230,150 +220,63 @@ fn sequences_are_widened_where_that_is_allowed() -> Result<()> {
         let left = format!(
             "SELECT count(*) FROM snowflake_migrate.plan('{table}', '{column}', keep_sequence => true)"
         );
-        assert_eq!(number(client, &left)?, 0, "{table}");
+        answers(client, &left, 0)?;
         let data_type = format!(
             "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attname = '{column}'"
         );
-        assert_eq!(value(client, &data_type)?, "bigint", "{table}");
+        answers(client, &data_type, "bigint")?;
     }
     // A bound of its own stays, and is what ends first.
-    assert_eq!(
-        value(
-            client,
-            "SELECT concat_ws(' ', last_possible, limited_by) FROM snowflake_migrate.columns WHERE table_name = 'of_bounded'"
-        )?,
-        "5000 the sequence"
-    );
-    assert_eq!(
-        number(client, "INSERT INTO negative DEFAULT VALUES RETURNING id")?,
-        -END
-    );
+    answers(
+        client,
+        "SELECT concat_ws(' ', last_possible, limited_by) FROM snowflake_migrate.columns WHERE table_name = 'of_bounded'",
+        "5000 the sequence",
+    )?;
+    answers(
+        client,
+        "INSERT INTO negative DEFAULT VALUES RETURNING id",
+        -END,
+    )?;
     Ok(())
 }
 
 /// A table, its last value, and what the view says: the share that is used, and what ends
 /// first. Half-done migrations are among them.
+#[rustfmt::skip]
 const SHAPES: &[(&str, &str, i64, &str)] = &[
-    (
-        "serial",
-        "CREATE TABLE # (id serial PRIMARY KEY)",
-        2_000_000_000,
-        "93.13 the type of id",
-    ),
-    (
-        "bigserial",
-        "CREATE TABLE # (id bigserial PRIMARY KEY)",
-        2_000_000_000,
-        "0.00 the type of id",
-    ),
-    (
-        "smallserial",
-        "CREATE TABLE # (id smallserial PRIMARY KEY)",
-        30_000,
-        "91.56 the type of id",
-    ),
-    (
-        "referenced_by_integer",
-        "CREATE TABLE # (id bigserial PRIMARY KEY); CREATE TABLE of_integer (r integer REFERENCES #)",
-        2_000_000_000,
-        "93.13 the type of of_integer.r",
-    ),
-    (
-        "referenced_by_smallint",
-        "CREATE TABLE # (id serial PRIMARY KEY); CREATE TABLE of_small (r smallint REFERENCES #); CREATE TABLE of_int (r int REFERENCES #)",
-        30_000,
-        "91.56 the type of of_small.r",
-    ),
-    (
-        "bounded",
-        "CREATE TABLE # (id serial PRIMARY KEY); ALTER SEQUENCE #_id_seq MAXVALUE 1000",
-        950,
-        "95.00 the sequence",
-    ),
-    (
-        "bounded_far",
-        "CREATE TABLE # (id bigserial PRIMARY KEY); ALTER SEQUENCE #_id_seq MAXVALUE 2147483647",
-        2_000_000_000,
-        "93.13 the sequence",
-    ),
-    (
-        "cycling",
-        "CREATE TABLE # (id serial PRIMARY KEY); ALTER SEQUENCE #_id_seq MAXVALUE 1000 CYCLE",
-        500,
-        "50.00 the sequence",
-    ),
-    (
-        "descending",
-        "CREATE TABLE # (id int GENERATED ALWAYS AS IDENTITY (INCREMENT -1) PRIMARY KEY)",
-        -2_000_000_000,
-        "93.13 the type of id",
-    ),
-    (
-        "descending_bounded",
-        "CREATE TABLE # (id int GENERATED ALWAYS AS IDENTITY (INCREMENT -1 MINVALUE -100) PRIMARY KEY)",
-        -90,
-        "90.00 the sequence",
-    ),
-    (
-        "identity",
-        "CREATE TABLE # (id int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY)",
-        1_073_741_824,
-        "50.00 the type of id",
-    ),
-    (
-        "identity_bounded",
-        "CREATE TABLE # (id bigint GENERATED ALWAYS AS IDENTITY (MAXVALUE 4000000000) PRIMARY KEY)",
-        3_000_000_000,
-        "75.00 the sequence",
-    ),
-    (
-        "of_a_domain",
-        "CREATE DOMAIN key AS int; CREATE SEQUENCE #_id_seq; CREATE TABLE # (id key PRIMARY KEY DEFAULT nextval('#_id_seq'))",
-        2_000_000_000,
-        "93.13 the type of id",
-    ),
-    (
-        "of_a_wide_sequence",
-        "CREATE SEQUENCE #_id_seq; CREATE TABLE # (id int PRIMARY KEY DEFAULT nextval('#_id_seq'))",
-        2_000_000_000,
-        "93.13 the type of id",
-    ),
-    (
-        "sequence_left_behind",
-        "CREATE TABLE # (id serial PRIMARY KEY); ALTER TABLE # ALTER id TYPE bigint",
-        2_000_000_000,
-        "93.13 the sequence",
-    ),
-    (
-        "reference_left_behind",
-        "CREATE TABLE # (id serial PRIMARY KEY); CREATE TABLE behind (r int REFERENCES #); ALTER TABLE # ALTER id TYPE bigint; ALTER SEQUENCE #_id_seq AS bigint",
-        2_000_000_000,
-        "93.13 the type of behind.r",
-    ),
-    (
-        "partitioned",
-        "CREATE TABLE # (id serial, n int) PARTITION BY LIST (n); CREATE TABLE part PARTITION OF # DEFAULT",
-        2_000_000_000,
-        "93.13 the type of id",
-    ),
-    (
-        "of_a_numeric_column",
-        "CREATE SEQUENCE #_id_seq MAXVALUE 200; CREATE TABLE # (id numeric DEFAULT nextval('#_id_seq'))",
-        100,
-        "50.00 the sequence",
-    ),
-    (
-        "shared",
-        "CREATE SEQUENCE #_id_seq; CREATE TABLE # (id int PRIMARY KEY DEFAULT nextval('#_id_seq'))",
-        1_073_741_824,
-        "50.00 the type of id",
-    ),
-    (
-        "tree",
-        "CREATE TABLE # (id bigserial PRIMARY KEY, parent int REFERENCES #)",
-        2_000_000_000,
-        "93.13 the type of tree.parent",
-    ),
+    ("serial", "CREATE TABLE # (id serial PRIMARY KEY)", 2_000_000_000, "93.13 the type of id"),
+    ("bigserial", "CREATE TABLE # (id bigserial PRIMARY KEY)", 2_000_000_000, "0.00 the type of id"),
+    ("smallserial", "CREATE TABLE # (id smallserial PRIMARY KEY)", 30_000, "91.56 the type of id"),
+    ("referenced_by_integer",
+        "CREATE TABLE # (id bigserial PRIMARY KEY); CREATE TABLE of_integer (r integer REFERENCES #)", 2_000_000_000, "93.13 the type of of_integer.r"),
+    ("referenced_by_smallint",
+        "CREATE TABLE # (id serial PRIMARY KEY); CREATE TABLE of_small (r smallint REFERENCES #); CREATE TABLE of_int (r int REFERENCES #)", 30_000, "91.56 the type of of_small.r"),
+    ("bounded", "CREATE TABLE # (id serial PRIMARY KEY); ALTER SEQUENCE #_id_seq MAXVALUE 1000", 950, "95.00 the sequence"),
+    ("bounded_far",
+        "CREATE TABLE # (id bigserial PRIMARY KEY); ALTER SEQUENCE #_id_seq MAXVALUE 2147483647", 2_000_000_000, "93.13 the sequence"),
+    ("cycling", "CREATE TABLE # (id serial PRIMARY KEY); ALTER SEQUENCE #_id_seq MAXVALUE 1000 CYCLE", 500, "50.00 the sequence"),
+    ("descending",
+        "CREATE TABLE # (id int GENERATED ALWAYS AS IDENTITY (INCREMENT -1) PRIMARY KEY)", -2_000_000_000, "93.13 the type of id"),
+    ("descending_bounded",
+        "CREATE TABLE # (id int GENERATED ALWAYS AS IDENTITY (INCREMENT -1 MINVALUE -100) PRIMARY KEY)", -90, "90.00 the sequence"),
+    ("identity", "CREATE TABLE # (id int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY)", 1_073_741_824, "50.00 the type of id"),
+    ("identity_bounded",
+        "CREATE TABLE # (id bigint GENERATED ALWAYS AS IDENTITY (MAXVALUE 4000000000) PRIMARY KEY)", 3_000_000_000, "75.00 the sequence"),
+    ("of_a_domain",
+        "CREATE DOMAIN key AS int; CREATE SEQUENCE #_id_seq; CREATE TABLE # (id key PRIMARY KEY DEFAULT nextval('#_id_seq'))", 2_000_000_000, "93.13 the type of id"),
+    ("of_a_wide_sequence",
+        "CREATE SEQUENCE #_id_seq; CREATE TABLE # (id int PRIMARY KEY DEFAULT nextval('#_id_seq'))", 2_000_000_000, "93.13 the type of id"),
+    ("sequence_left_behind",
+        "CREATE TABLE # (id serial PRIMARY KEY); ALTER TABLE # ALTER id TYPE bigint", 2_000_000_000, "93.13 the sequence"),
+    ("reference_left_behind",
+        "CREATE TABLE # (id serial PRIMARY KEY); CREATE TABLE behind (r int REFERENCES #); ALTER TABLE # ALTER id TYPE bigint; ALTER SEQUENCE #_id_seq AS bigint", 2_000_000_000, "93.13 the type of behind.r"),
+    ("partitioned",
+        "CREATE TABLE # (id serial, n int) PARTITION BY LIST (n); CREATE TABLE part PARTITION OF # DEFAULT", 2_000_000_000, "93.13 the type of id"),
+    ("of_a_numeric_column",
+        "CREATE SEQUENCE #_id_seq MAXVALUE 200; CREATE TABLE # (id numeric DEFAULT nextval('#_id_seq'))", 100, "50.00 the sequence"),
+    ("shared",
+        "CREATE SEQUENCE #_id_seq; CREATE TABLE # (id int PRIMARY KEY DEFAULT nextval('#_id_seq'))", 1_073_741_824, "50.00 the type of id"),
+    ("tree", "CREATE TABLE # (id bigserial PRIMARY KEY, parent int REFERENCES #)", 2_000_000_000, "93.13 the type of tree.parent"),
 ];
 
 #[test]
@@ -388,16 +291,13 @@ fn what_ends_first_is_known_for_every_shape() -> Result<()> {
         );
         client.batch_execute(&setup.replace('#', name))?;
         let unused = "SELECT count(*) FROM snowflake_migrate.columns WHERE coalesce(percent_used, days_left) IS NOT NULL";
-        assert_eq!(
-            number(client, &format!("{unused} AND table_name = '{name}'"))?,
-            0
-        );
+        answers(client, &format!("{unused} AND table_name = '{name}'"), 0)?;
         client.batch_execute(&format!("SELECT setval('{name}_id_seq', {last})"))?;
-        assert_eq!(value(client, &said)?, *expected, "{name}");
+        answers(client, &said, *expected)?;
         // Who may not read the sequence learns what may end, not how far it is.
         let mut reader = cluster.connect_as("reader", "postgres")?;
         let (_, limit) = expected.split_once(' ').unwrap_or_default();
-        assert_eq!(value(&mut reader, &said)?, limit, "{name}");
+        answers(&mut reader, &said, limit)?;
     }
     // The rate of inserts since a known reset.
     let days = "SELECT days_left::text FROM snowflake_migrate.columns WHERE table_name = 'serial'";
@@ -417,9 +317,5 @@ fn what_ends_first_is_known_for_every_shape() -> Result<()> {
         &[],
     )?;
     ensure!(row.get::<_, bool>(0), "days_left");
-    println!(
-        "columns: {} shapes, each with what ends first",
-        SHAPES.len()
-    );
     Ok(())
 }

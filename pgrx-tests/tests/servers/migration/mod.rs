@@ -29,26 +29,11 @@ mod two_sessions;
 mod update_triggers;
 mod views;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, bail, ensure};
-use postgres::Client;
-use snowflake_tests::online::{self, Step};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::server_error::ServerError;
-use snowflake_tests::{Cluster, ids, wait};
-
-use crate::support::{column, run};
+use crate::support::*;
 
 /// How long to wait for what has to happen: a busy machine may need a minute, and a
 /// statement that takes two ends with an error.
 const LIMIT: Duration = Duration::from_secs(100);
-
-/// Waits until a query's answer is `true`.
-fn wait_until(client: &mut Client, query: &str) -> Result<()> {
-    wait::until(query, LIMIT, || Ok(value(client, query)? == "t"))
-}
 
 /// Lets a backfill write one batch at a time: each row that it writes in a table
 /// needs a lock that the test has.

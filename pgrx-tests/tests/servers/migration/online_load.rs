@@ -1,11 +1,9 @@
 //! Online migrations beside writers, smaller than `make online-load` does it:
 //! real `pgbench`, sessions that keep their IDs, transactions that sit idle.
 
-use std::time::Duration;
-
-use anyhow::Result;
 use snowflake_tests::online_load::{self, Protocol, Sabotage, Size};
-use snowflake_tests::{Cluster, tier};
+
+use crate::support::*;
 
 fn size() -> Size {
     Size {
@@ -61,7 +59,6 @@ fn a_load_without_protection_is_able_to_fail() -> Result<()> {
         // Or are given a deadlock.
         Err(error) => {
             let error = format!("{error:#}");
-            println!("online load: by the plan for a maintenance window: {error}");
             assert!(error.contains("deadlock detected"), "{error}");
         }
     }

@@ -2,18 +2,9 @@
 //! pause, limits, paused and resumed.
 
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use postgres::{Client, NoTls};
-use snowflake_tests::online::{self, Step};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::server_error::ServerError;
-use snowflake_tests::{Cluster, ids, wait};
-
-use super::{LIMIT, kill_and_start, run_before, wait_until};
-use crate::support::refused;
+use super::{LIMIT, kill_and_start, run_before};
+use crate::support::*;
 
 const ROWS: i64 = 30_000;
 
@@ -122,18 +113,16 @@ fn another_session_changes_the_pace() -> Result<()> {
     )?;
     let (rows, _) = copied(client, Duration::from_millis(500))?;
     assert_eq!(rows, 0, "it did not pause");
-    assert_eq!(
-        value(
-            client,
-            "SELECT (batch_size, pause, is_paused, waiting_for IS NULL) FROM snowflake_migrate.progress"
-        )?,
-        "(50,01:00:00,f,t)"
-    );
+    answers(
+        client,
+        "SELECT (batch_size, pause, is_paused, waiting_for IS NULL) FROM snowflake_migrate.progress",
+        "(50,01:00:00,f,t)",
+    )?;
 
     // While it sleeps for an hour.
     // The rows suffice for 60 batches of 500, which is half a minute.
     client.batch_execute("CALL snowflake_migrate.pace('t', pause => '400 ms')")?;
-    let woken = until_more(client)?;
+    until_more(client)?;
     until_more(client)?;
     let slow = largest_batch(client, &initial)?;
     assert!((1..=50).contains(&slow), "batches of {slow}");
@@ -145,13 +134,11 @@ fn another_session_changes_the_pace() -> Result<()> {
         fast = largest_batch(client, &initial)?;
         Ok(fast > 250)
     })?;
-    assert_eq!(
-        value(
-            client,
-            "SELECT (batch_size, pause) FROM snowflake_migrate.progress"
-        )?,
-        "(500,00:00:00.4)"
-    );
+    answers(
+        client,
+        "SELECT (batch_size, pause) FROM snowflake_migrate.progress",
+        "(500,00:00:00.4)",
+    )?;
 
     // A transaction that is open has changed nothing yet, and holds nothing up.
     client.batch_execute(
@@ -165,16 +152,11 @@ fn another_session_changes_the_pace() -> Result<()> {
     client.batch_execute(FULL_SPEED)?;
     backfill.end()?;
     online::migrate(client, "'t'")?;
-    assert_eq!(
-        number(
-            client,
-            "SELECT count(*) FROM snowflake_migrate_internal.pace"
-        )?,
-        0
-    );
-    println!(
-        "pace: woken from a pause of an hour after {woken:.1?}; batches of {slow} of at most 50 rows, of {fast} of at most 500"
-    );
+    answers(
+        client,
+        "SELECT count(*) FROM snowflake_migrate_internal.pace",
+        0,
+    )?;
     Ok(())
 }
 
@@ -193,12 +175,10 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
         "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
     )?;
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
-    let asked = Instant::now();
     wait_until(
         client,
         "SELECT is_paused AND waiting_for IS NOT DISTINCT FROM 'snowflake_migrate.pace(is_paused => false)' FROM snowflake_migrate.progress",
     )?;
-    let paused = asked.elapsed();
     let stands = Instant::now();
     let stood_at = number(client, DONE)?;
 
@@ -210,16 +190,15 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
          FROM pg_stat_activity AS a WHERE a.pid = {}",
         backfill.pid
     );
-    let (mut samples, mut free) = (0, 0);
+    let mut free = 0;
     wait::until("twenty looks at which it holds nothing", LIMIT, || {
-        samples += 1;
         free += i64::from(number(&mut observer, &held)? == 0);
         Ok(free >= 20 && stands.elapsed() > Duration::from_secs(1))
     })?;
     observer.batch_execute(
         "SET lock_timeout = '60 s'; BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE; ROLLBACK",
     )?;
-    assert_eq!(number(client, DONE)?, stood_at);
+    answers(client, DONE, stood_at)?;
     let notices = backfill.notices();
     assert!(
         notices
@@ -230,7 +209,7 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
 
     let stood = stands.elapsed();
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => false)")?;
-    let resumed = until_more(client)?;
+    until_more(client)?;
     client.batch_execute(FULL_SPEED)?;
     backfill.end()?;
     // Paused time is no time of copying.
@@ -245,9 +224,6 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
         "{copying} s of {all:?}, of which it was paused for {stood:?}"
     );
     online::migrate(client, "'t'")?;
-    println!(
-        "pace: paused after {paused:.1?} at {stood_at} rows, held nothing in {free} of {samples} looks, resumed after {resumed:.1?}"
-    );
     Ok(())
 }
 
@@ -285,36 +261,31 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
         cancel.cancel_query(NoTls)?;
         assert!(running.join().expect("the session's thread").is_err());
     }
-    let recovered = until_more(client)?;
+    until_more(client)?;
     wait_until(
         client,
         "SELECT waiting_for IS NULL FROM snowflake_migrate.progress",
     )?;
     let notices = backfill.notices();
-    let notice = notices
-        .iter()
-        .find(|it| it.starts_with("slowing down to a pause of"));
-    let notice = notice
-        .with_context(|| format!("no NOTICE in {notices:?}"))?
-        .clone();
+    ensure!(
+        notices
+            .iter()
+            .any(|it| it.starts_with("slowing down to a pause of")),
+        "no NOTICE in {notices:?}"
+    );
     // 30 rows each 10 ms would be 3,000; no machine is too slow for a tenth of that.
     assert!(beside < 300.0, "{beside} rows/s");
 
     // Without the limit, sessions do not matter.
     client.batch_execute("CALL snowflake_migrate.pace('t', max_active_sessions => -1)")?;
-    assert_eq!(
-        value(
-            client,
-            "SELECT max_active_sessions IS NULL FROM snowflake_migrate.progress"
-        )?,
-        "t"
-    );
+    answers(
+        client,
+        "SELECT max_active_sessions IS NULL FROM snowflake_migrate.progress",
+        "t",
+    )?;
     client.batch_execute(FULL_SPEED)?;
     backfill.end()?;
     online::migrate(client, "'t'")?;
-    println!(
-        "pace: {beside:.1} rows/s beside 4 active sessions; the next batch {recovered:.1?} after they ended (\"{notice}\")"
-    );
     Ok(())
 }
 
@@ -338,7 +309,7 @@ fn the_pace_survives_a_crash() -> Result<()> {
     let mut client = cluster.connect_as("keeper", "postgres")?;
     let client = &mut client;
     let pace = "SELECT (batch_size, pause, is_paused, waiting_for) FROM snowflake_migrate.progress";
-    assert_eq!(value(client, pace)?, "(70,01:00:00,t,)");
+    answers(client, pace, "(70,01:00:00,t,)")?;
 
     // The same call again is still paused, and then pauses for an hour.
     let backfill = Backfill::start(&cluster, "keeper", "'t'")?;
@@ -350,7 +321,7 @@ fn the_pace_survives_a_crash() -> Result<()> {
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => false)")?;
     until_more(client)?;
     assert_eq!(copied(client, Duration::from_millis(400))?.0, 0);
-    assert_eq!(value(client, pace)?, "(70,01:00:00,f,)");
+    answers(client, pace, "(70,01:00:00,f,)")?;
 
     // Cancelled where it waits: the migration ends, and its pace is forgotten.
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
@@ -362,17 +333,12 @@ fn the_pace_survives_a_crash() -> Result<()> {
     let error = backfill.end().expect_err("it was ended");
     let error = ServerError::in_chain(&error).context("no error of the server")?;
     assert_eq!(error.sqlstate, "55000", "{error}");
-    assert_eq!(
-        number(
-            client,
-            "SELECT count(*) FROM snowflake_migrate_internal.pace"
-        )?,
-        0
-    );
+    answers(
+        client,
+        "SELECT count(*) FROM snowflake_migrate_internal.pace",
+        0,
+    )?;
     online::migrate(client, "'t'")?;
-    println!(
-        "pace: kept over a crash; a backfill whose migration was cancelled while it was paused: {error}"
-    );
     Ok(())
 }
 
@@ -406,13 +372,11 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
             assert!(refused.hint.contains("pg_monitor"), "{refused}");
         }
     }
-    assert_eq!(
-        number(
-            client,
-            "SELECT count(*) FROM snowflake_migrate_internal.pace"
-        )?,
-        0
-    );
+    answers(
+        client,
+        "SELECT count(*) FROM snowflake_migrate_internal.pace",
+        0,
+    )?;
 
     // Another role: by the procedure, the functions below it, and the table.
     superuser.batch_execute("GRANT ALL ON ALL TABLES IN SCHEMA snowflake_internal TO stranger; GRANT SELECT ON t TO stranger; CREATE TABLE lure (id int)")?;
@@ -431,13 +395,11 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
     }
     // What the owner writes past the procedure is read with care.
     client.batch_execute("SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', -5, '-1 day', NULL, NULL, NULL, NULL, false)::snowflake_migrate_internal.pace)")?;
-    assert_eq!(
-        value(
-            client,
-            "SELECT (batch_size, pause) FROM snowflake_migrate.progress"
-        )?,
-        "(1,00:00:00)"
-    );
+    answers(
+        client,
+        "SELECT (batch_size, pause) FROM snowflake_migrate.progress",
+        "(1,00:00:00)",
+    )?;
     refused(
         client,
         "SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', 1, NULL, NULL, NULL, NULL, NULL, NULL)::snowflake_migrate_internal.pace)",
@@ -481,19 +443,15 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
         client.batch_execute(&statement)?;
     }
     client.batch_execute("CALL snowflake_migrate.pace('other', 'id', batch_size => 7)")?;
-    assert_eq!(
-        value(
-            client,
-            "SELECT string_agg(format('%s %s', table_name, batch_size), ', ' ORDER BY table_name::text) FROM snowflake_migrate.progress"
-        )?,
-        "other 7, two 7"
-    );
-    assert_eq!(
-        number(
-            client,
-            "SELECT count(*) FROM snowflake_migrate_internal.pace"
-        )?,
-        1
-    );
+    answers(
+        client,
+        "SELECT string_agg(format('%s %s', table_name, batch_size), ', ' ORDER BY table_name::text) FROM snowflake_migrate.progress",
+        "other 7, two 7",
+    )?;
+    answers(
+        client,
+        "SELECT count(*) FROM snowflake_migrate_internal.pace",
+        1,
+    )?;
     Ok(())
 }

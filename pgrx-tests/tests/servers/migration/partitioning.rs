@@ -6,17 +6,11 @@
 //! one session can see of a plan is in test/regress/sql/partitioning.sql.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_tests::migration::{assert_same_schema, schema};
 use snowflake_tests::online::unordered;
-use snowflake_tests::query::{number, value};
-use snowflake_tests::{Cluster, tier, wait};
 
 use super::{LIMIT, interrupted, kill_and_start, signal, sqlstate};
-use crate::support::{column, run};
+use crate::support::*;
 
 const TABLES: &str = "
     CREATE TABLE users (id bigint PRIMARY KEY); INSERT INTO users SELECT generate_series(1, 10);
@@ -89,7 +83,7 @@ fn a_plan_interrupted_at_any_step_is_continued() -> Result<()> {
         // And with the statement done.
         run(&mut client, [statement])?;
         client = kill_and_start(&mut cluster)?;
-        assert_eq!(value(&mut client, ROWS)?, rows, "{statement}");
+        answers(&mut client, ROWS, &rows)?;
         run(
             &mut client,
             [
@@ -99,13 +93,11 @@ fn a_plan_interrupted_at_any_step_is_continued() -> Result<()> {
             ],
         )?;
     }
-    assert_eq!(
-        value(
-            &mut client,
-            "SELECT relkind FROM pg_class WHERE oid = 'events'::regclass"
-        )?,
-        "p"
-    );
+    answers(
+        &mut client,
+        "SELECT relkind FROM pg_class WHERE oid = 'events'::regclass",
+        "p",
+    )?;
     let left: Vec<String> = column(&mut client, PLAN)?;
     assert!(left.is_empty(), "{left:#?}");
     // And back, in the same way.
@@ -122,7 +114,7 @@ fn a_plan_interrupted_at_any_step_is_continued() -> Result<()> {
     assert_same_schema(&partitioned, &dump(&cluster)?, revert);
     run(&mut client, [revert])?;
     assert_same_schema(&before, &dump(&cluster)?, "reverted");
-    assert_eq!(value(&mut client, ROWS)?, rows);
+    answers(&mut client, ROWS, rows)?;
     Ok(())
 }
 
@@ -141,7 +133,7 @@ fn a_plan_interrupted_at_any_step_is_reverted() -> Result<()> {
             ["CALL snowflake_migrate.partition_revert('events')"],
         )?;
         assert_same_schema(&before, &dump(&cluster)?, &format!("after {done} steps"));
-        assert_eq!(value(&mut client, ROWS)?, rows, "after {done} steps");
+        answers(&mut client, ROWS, &rows)?;
     }
     Ok(())
 }
@@ -215,14 +207,15 @@ fn writers_beside_a_conversion_see_no_error() -> Result<()> {
         }
         conversion.map(|()| written)
     })?;
-    assert_eq!(number(&mut client, count)?, before + written);
-    assert_eq!(
-        number(&mut client, "SELECT count(DISTINCT events) FROM seen")?,
-        before + written
-    );
+    answers(&mut client, count, before + written)?;
+    answers(
+        &mut client,
+        "SELECT count(DISTINCT events) FROM seen",
+        before + written,
+    )?;
     let broken = "SELECT count(*) FROM (SELECT event_id FROM notes UNION ALL SELECT event_id FROM marks) AS r
                   LEFT JOIN events AS e ON e.id = r.event_id WHERE e.id IS NULL";
-    assert_eq!(number(&mut client, broken)?, 0);
+    answers(&mut client, broken, 0)?;
     println!(
         "partitioning: {rounds} times there and back beside 4 writers, {written} different IDs written and found"
     );

@@ -1,13 +1,9 @@
 //! A plan for a maintenance window: its steps, their locks and their notes.
 
-use anyhow::Result;
-use snowflake_tests::Cluster;
 use snowflake_tests::migration::plan;
-use snowflake_tests::online;
-use snowflake_tests::query::number;
 
 use super::{held_locks, lock_mode};
-use crate::support::run;
+use crate::support::*;
 
 /// A key that is fed by a default, a table that references it, and a bigint key.
 const PLANNED: &str =
@@ -121,7 +117,7 @@ fn a_plans_steps_take_the_locks_that_it_names() -> Result<()> {
     }
     // The new columns have statistics.
     let analyzed = "SELECT count(*) FROM pg_stats WHERE tablename = 't' AND attname = 'id'";
-    assert_eq!(number(client, analyzed)?, 1);
+    answers(client, analyzed, 1)?;
     Ok(())
 }
 
@@ -136,7 +132,7 @@ fn a_table_that_references_a_migrated_one_later_is_widened_too() -> Result<()> {
          CREATE VIEW seen AS SELECT t_id FROM late",
     )?;
     let note = "SELECT count(*) FROM snowflake_migrate.plan('t') WHERE note LIKE '%drops and re-creates 1 object: view public.seen%'";
-    assert_eq!(number(client, note)?, 1);
+    answers(client, note, 1)?;
     assert_eq!(plan(client, "'t'")?.len(), 2);
     client.batch_execute("CALL snowflake_migrate.run('t')")?;
     assert!(plan(client, "'t'")?.is_empty());

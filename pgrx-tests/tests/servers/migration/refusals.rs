@@ -2,15 +2,9 @@
 //! anything is changed; roles without the rights are refused; and neither names
 //! nor a search path change what is done.
 
-use anyhow::{Context, Result};
-use postgres::Client;
-use snowflake_tests::Cluster;
-use snowflake_tests::migration::{
-    assert_same_schema, contents, migrate_by_psql, plan, schema, widened,
-};
-use snowflake_tests::query::{number, value};
+use snowflake_tests::migration::{contents, migrate_by_psql, plan, widened};
 
-use crate::support::{column, refused, run, what_is_missing};
+use crate::support::*;
 
 /// A table with an obstacle to its migration, in a schema of its own.
 struct Obstacle {
@@ -109,7 +103,6 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
     client.batch_execute("RESET search_path")?;
     let before = schema(&cluster, "refused")?;
     let rows = contents(client)?;
-    let mut named = 0;
     for Obstacle {
         arguments, parts, ..
     } in obstacles()
@@ -135,21 +128,16 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
                     line.ends_with('.') && line.contains(". "),
                     "no remedy: {line}"
                 );
-                named += 1;
             }
         }
     }
     assert_same_schema(&before, &schema(&cluster, "refused")?, "refused");
     assert_eq!(contents(client)?, rows);
-    assert_eq!(
-        number(
-            client,
-            "SELECT count(*) FROM snowflake_migrate_internal.origins"
-        )?,
-        0
-    );
-
-    let mut migrated = 0;
+    answers(
+        client,
+        "SELECT count(*) FROM snowflake_migrate_internal.origins",
+        0,
+    )?;
     for Obstacle {
         arguments, remedy, ..
     } in obstacles().filter(|it| !it.remedy.is_empty())
@@ -157,13 +145,7 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
         let call = format!("CALL snowflake_migrate.run({arguments})");
         run(client, [*remedy, &call, &call])?;
         assert!(plan(client, arguments)?.is_empty(), "{arguments}");
-        migrated += 1;
     }
-    println!(
-        "migration refused: {} obstacles, {named} sentences with what to do about them; \
-         {migrated} migrated after their remedies",
-        obstacles().count()
-    );
     Ok(())
 }
 
@@ -209,7 +191,7 @@ fn senseless_arguments_are_refused() -> Result<()> {
     )?;
     let migrated =
         "SELECT count(*) FROM snowflake_migrate_internal.origins WHERE target = 'two'::regclass";
-    assert_eq!(number(client, migrated)?, 2);
+    answers(client, migrated, 2)?;
     Ok(())
 }
 
@@ -295,13 +277,11 @@ fn roles_without_the_rights_of_the_owner_are_refused() -> Result<()> {
         }
     }
     assert_same_schema(&before, &schema(&cluster, "postgres")?, "refused");
-    assert_eq!(
-        number(
-            &mut client,
-            "SELECT count(*) FROM snowflake_migrate_internal.origins"
-        )?,
-        0
-    );
+    answers(
+        &mut client,
+        "SELECT count(*) FROM snowflake_migrate_internal.origins",
+        0,
+    )?;
     Ok(())
 }
 
@@ -362,7 +342,7 @@ fn the_owner_needs_the_rights_to_generate_ids_and_to_create_sequences() -> Resul
         "GRANT USAGE, CREATE ON SCHEMA k TO keeper; CALL snowflake_migrate.revert('k.i')",
     )?;
     let owner = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'k.i_id_seq'::regclass";
-    assert_eq!(value(client, owner)?, "keeper");
+    answers(client, owner, "keeper")?;
     Ok(())
 }
 
@@ -422,7 +402,7 @@ fn set_traps(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "BEGIN; SELECT strpos('a'::pg_catalog.text, 'b'::pg_catalog.text); SELECT now()",
     )?;
-    assert_eq!(number(client, SPRUNG)?, 2);
+    answers(client, SPRUNG, 2)?;
     client.batch_execute("ROLLBACK")?;
     Ok(())
 }
@@ -453,11 +433,12 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
             client.batch_execute("CALL snowflake_migrate.run('public.t')")?;
         }
         client.batch_execute("INSERT INTO public.t (n) VALUES (3); CALL snowflake_migrate.revert('public.t'); SET search_path = public")?;
-        assert_eq!(number(client, SPRUNG)?, 0);
-        assert_eq!(
-            number(client, "INSERT INTO t (n) VALUES (4) RETURNING id")?,
-            3 + round
-        );
+        answers(client, SPRUNG, 0)?;
+        answers(
+            client,
+            "INSERT INTO t (n) VALUES (4) RETURNING id",
+            3 + round,
+        )?;
         // Narrow again, for the next round.
         client.batch_execute(
             "DELETE FROM t WHERE id > 2147483647; ALTER TABLE t ALTER id TYPE int; ALTER TABLE r ALTER t_id TYPE int",
@@ -499,7 +480,7 @@ fn tables_are_migrated_with_the_extension_in_a_schema_of_its_own() -> Result<()>
             assert!(number(client, &insert)? > 1 << 40);
             client.batch_execute(&format!("CALL snowflake_migrate.revert('{table}')"))?;
         }
-        assert_eq!(number(client, &insert)?, 2);
+        answers(client, &insert, 2)?;
     }
     Ok(())
 }

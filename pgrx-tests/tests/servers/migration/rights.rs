@@ -5,15 +5,7 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_tests::Cluster;
-use snowflake_tests::attack::Session;
-use snowflake_tests::migration::psql;
-use snowflake_tests::online;
-use snowflake_tests::query::{number, value};
-
-use crate::support::{column, refused, run};
+use crate::support::*;
 
 /// An ordinary role with tables whose expressions note who runs them, and try
 /// to make more of it.
@@ -81,14 +73,11 @@ fn seen(client: &mut Client, when: &str) -> Result<i64> {
     }
     println!("migration rights: {when}{report}");
     assert_eq!(by_others, 0, "{when}{report}");
-    assert_eq!(
-        value(
-            client,
-            "SELECT rolsuper FROM pg_roles WHERE rolname = 'app'"
-        )?,
+    answers(
+        client,
+        "SELECT rolsuper FROM pg_roles WHERE rolname = 'app'",
         "f",
-        "{when}"
-    );
+    )?;
     client.batch_execute("DELETE FROM public.seen")?;
     Ok(by_owner)
 }
@@ -101,7 +90,7 @@ fn revert(client: &mut Client, app: &mut Client, table: &str) -> Result<()> {
     seen(client, "an owner's row")?;
     client.batch_execute(&format!("CALL snowflake_migrate.revert('s.{table}')"))?;
     seen(client, "reverted")?;
-    assert_eq!(value(app, &insert)?, "51");
+    answers(app, &insert, "51")?;
     client.batch_execute("DELETE FROM public.seen")?;
     Ok(())
 }
@@ -135,9 +124,6 @@ fn owners_code_runs_as_the_owner_when_a_superuser_migrates() -> Result<()> {
     run(client, online::statements(&steps[..4]))?;
     client.batch_execute("CALL snowflake_migrate.revert('s.b')")?;
     seen(client, "cancelled")?;
-    println!(
-        "migration rights: the owner's functions ran {rewritten} and {copied} times, as the owner"
-    );
     Ok(())
 }
 
@@ -172,15 +158,13 @@ fn sequences_that_a_superuser_restores_are_the_owners() -> Result<()> {
         let state = format!(
             "SELECT relowner::regrole::text || ' ' || nextval(oid::regclass) FROM pg_class WHERE oid = '{sequence}'::regclass"
         );
-        assert_eq!(value(client, &state)?, "app 4");
+        answers(client, &state, "app 4")?;
     }
-    assert_eq!(
-        value(
-            client,
-            "SELECT has_sequence_privilege('reader', 's.i_id_seq', 'SELECT') || ' ' || obj_description('s.i_id_seq'::regclass)"
-        )?,
-        "true kept"
-    );
+    answers(
+        client,
+        "SELECT has_sequence_privilege('reader', 's.i_id_seq', 'SELECT') || ' ' || obj_description('s.i_id_seq'::regclass)",
+        "true kept",
+    )?;
     Ok(())
 }
 
@@ -199,20 +183,19 @@ fn another_roles_sequence_is_neither_recorded_nor_moved_back() -> Result<()> {
     )?;
     let mut app = cluster.connect_as("app", "postgres")?;
     app.batch_execute("CALL snowflake_migrate.run('t'); CALL snowflake_migrate.run('l')")?;
-    assert_eq!(
-        number(
-            client,
-            "SELECT count(*) FROM snowflake_migrate_internal.origins AS o WHERE o.sequence_last_value IS NOT NULL OR to_jsonb(o)::text ~ '4711'"
-        )?,
-        0
-    );
+    answers(
+        client,
+        "SELECT count(*) FROM snowflake_migrate_internal.origins AS o WHERE o.sequence_last_value IS NOT NULL OR to_jsonb(o)::text ~ '4711'",
+        0,
+    )?;
     app.batch_execute("INSERT INTO l VALUES (DEFAULT), (105)")?;
     app.batch_execute("CALL snowflake_migrate.revert('t'); CALL snowflake_migrate.revert('l')")?;
-    assert_eq!(value(client, "SELECT last_value FROM secret")?, "4711");
-    assert_eq!(
-        value(&mut app, "INSERT INTO l VALUES (DEFAULT) RETURNING id")?,
-        "106"
-    );
+    answers(client, "SELECT last_value FROM secret", "4711")?;
+    answers(
+        &mut app,
+        "INSERT INTO l VALUES (DEFAULT) RETURNING id",
+        "106",
+    )?;
     Ok(())
 }
 
@@ -276,10 +259,6 @@ fn functions_of_nearly_the_same_arguments_are_not_called() -> Result<()> {
          SELECT * FROM snowflake_audit('o'::regclass, 'id'::name, NULL::integer[], NULL::bigint);
          CALL snowflake_migrate.revert('o'::regclass, 'id'::name); CALL snowflake_migrate.revert('b'::regclass, 'id'::name)",
     )?;
-    println!(
-        "migration rights: past {} functions of nearly the same arguments",
-        number(client, "SELECT count(*) FROM planted")?
-    );
     Ok(())
 }
 
@@ -388,20 +367,16 @@ fn records_of_migrations_refuse_rows_that_no_migration_writes() -> Result<()> {
 fn statements_run_as_the_owner_and_change_no_settings() -> Result<()> {
     let (_cluster, mut client) = tables()?;
     let client = &mut client;
-    assert_eq!(
-        value(
-            client,
-            "SELECT snowflake_internal.run('t', 'SELECT current_user, current_setting(''search_path''), NULL, set_config(''work_mem'', ''1MB'', false)')::text"
-        )?,
-        "{app,\"pg_catalog, pg_temp\",NULL,1MB}"
-    );
-    assert_eq!(
-        value(
-            client,
-            "SELECT current_user || ' ' || (current_setting('work_mem') = '1MB')"
-        )?,
-        "postgres false"
-    );
+    answers(
+        client,
+        "SELECT snowflake_internal.run('t', 'SELECT current_user, current_setting(''search_path''), NULL, set_config(''work_mem'', ''1MB'', false)')::text",
+        "{app,\"pg_catalog, pg_temp\",NULL,1MB}",
+    )?;
+    answers(
+        client,
+        "SELECT current_user || ' ' || (current_setting('work_mem') = '1MB')",
+        "postgres false",
+    )?;
     for statement in [
         "SET ROLE postgres",
         "RESET SESSION AUTHORIZATION",
@@ -424,9 +399,9 @@ fn a_recorded_row_is_its_owners_and_runs_no_second_statement() -> Result<()> {
     client.batch_execute("REVOKE ALL ON snowflake_migrate_internal.origins FROM stranger")?;
     let mut stranger = cluster.connect_as("stranger", "postgres")?;
     let hidden = "SELECT snowflake_migrate_internal.origin('t', 'id') IS NULL";
-    assert_eq!(value(&mut stranger, hidden)?, "t");
+    answers(&mut stranger, hidden, "t")?;
     let kind = "SELECT (snowflake_migrate_internal.origin('t', 'id')).kind";
-    assert_eq!(value(&mut app, kind)?, "serial");
+    answers(&mut app, kind, "serial")?;
     client.batch_execute(
         "ALTER TABLE t ALTER id SET DEFAULT snowflake_nextval(), ALTER id TYPE bigint",
     )?;
@@ -469,13 +444,11 @@ fn trigger_functions_of_another_role_continue_to_work() -> Result<()> {
     assert!(!answer.contains("have to reconnect"), "{answer}");
     app.run("INSERT INTO s.t (n) VALUES (2)")?;
     // Nothing remains of what the steps were told.
-    assert_eq!(
-        value(
-            &mut admin.client,
-            "SELECT coalesce(current_setting('snowflake_migrate_internal.recompiles_later', true), '')"
-        )?,
-        ""
-    );
+    answers(
+        &mut admin.client,
+        "SELECT coalesce(current_setting('snowflake_migrate_internal.recompiles_later', true), '')",
+        "",
+    )?;
     // A caller who cannot alter the function sees the reason.
     let answer = app.run("CALL snowflake_migrate.run('s.v')")?;
     for part in [
@@ -522,14 +495,14 @@ fn only_functions_that_name_a_table_are_compiled_again() -> Result<()> {
         ),
         (r#"'"Odd ""i.tem"'"#, "odd()"),
     ] {
-        let found = value(
+        answers(
             &mut client,
             &format!(
                 "SELECT string_agg(f.function::text, ' ' ORDER BY f.function::text)
                  FROM snowflake_migrate_internal.compiled_functions(ARRAY[{tables}::regclass]) AS f"
             ),
+            expected,
         )?;
-        assert_eq!(found, expected, "{tables}");
     }
     Ok(())
 }
@@ -565,7 +538,6 @@ fn each_part_of_a_script_is_refused_to_all_roles_but_its_own() -> Result<()> {
     let is_superuser = "SELECT rolsuper FROM pg_roles WHERE rolname = 'alice'";
     let of_columns = "SELECT string_agg(format('%s.%s %s', attrelid::regclass, attname, atttypid::regtype), ', ' ORDER BY attrelid::regclass::text)
                       FROM pg_attribute WHERE attrelid IN ('al.t'::regclass, 'al.r'::regclass, 'al.v'::regclass) AND attname IN ('id', 't_id')";
-    let (mut refusals, mut scripts) = (0, 0);
     for (online, keep_sequence) in [(false, true), (true, true), (true, false), (false, false)] {
         let script = column::<String>(
             &mut client,
@@ -574,7 +546,6 @@ fn each_part_of_a_script_is_refused_to_all_roles_but_its_own() -> Result<()> {
             ),
         )?
         .join("\n");
-        scripts += 1;
         // Also to one that has set its role or session user.
         for (user, before) in [
             ("postgres", ""),
@@ -597,13 +568,13 @@ fn each_part_of_a_script_is_refused_to_all_roles_but_its_own() -> Result<()> {
                 "{user} {before}: {}",
                 output.errors
             );
-            refusals += 1;
         }
-        assert_eq!(value(&mut client, is_superuser)?, "f");
-        assert_eq!(
-            value(&mut client, of_columns)?,
-            "al.r.t_id integer, al.t.id integer, al.v.id integer"
-        );
+        answers(&mut client, is_superuser, "f")?;
+        answers(
+            &mut client,
+            of_columns,
+            "al.r.t_id integer, al.t.id integer, al.v.id integer",
+        )?;
         // The role of the first part; the others log in where their parts begin.
         let first = script
             .lines()
@@ -614,18 +585,16 @@ fn each_part_of_a_script_is_refused_to_all_roles_but_its_own() -> Result<()> {
             .expect("no role");
         let output = psql(&cluster, first, "postgres", &script, false)?;
         assert!(output.success, "{}\n{script}", output.errors);
-        assert_eq!(
-            value(&mut client, of_columns)?,
-            "al.r.t_id bigint, al.t.id bigint, al.v.id bigint"
-        );
-        assert_eq!(value(&mut client, is_superuser)?, "f");
+        answers(
+            &mut client,
+            of_columns,
+            "al.r.t_id bigint, al.t.id bigint, al.v.id bigint",
+        )?;
+        answers(&mut client, is_superuser, "f")?;
         client.batch_execute(
             "DROP SCHEMA al CASCADE; DROP OWNED BY alice, bob, carol; DROP ROLE alice, bob, carol, member",
         )?;
         client.batch_execute(THREE_OWNERS)?;
     }
-    println!(
-        "rights: {scripts} scripts of three owners: {refusals} sessions of other roles refused, 0 gained a privilege"
-    );
     Ok(())
 }

@@ -1,10 +1,7 @@
 //! Scripts for servers without the extension: run by an owner's own login, stopped
 //! after each of their statements, and in databases that have changed.
 
-use anyhow::{Result, ensure};
-use snowflake_tests::migration::{assert_same_schema, psql, schema};
-use snowflake_tests::query::value;
-use snowflake_tests::{Cluster, tier};
+use crate::support::*;
 
 /// What the script is made for. PostgreSQL prints IN otherwise after it has read it once.
 const SHOP: &str = "
@@ -109,10 +106,27 @@ fn a_script_continues_after_a_stop_behind_any_statement() -> Result<()> {
             &format!("after line {end}"),
         );
         let mut client = cluster.connect_to("target")?;
-        assert_eq!(value(&mut client, "SELECT n::text FROM counted")?, "1");
+        answers(&mut client, "SELECT n::text FROM counted", "1")?;
     }
     Ok(())
 }
+
+/// What is different in the database, and what is said of it.
+#[rustfmt::skip]
+const CHANGES: &[(&str, &str)] = &[
+    ("CREATE OR REPLACE VIEW sold AS SELECT o.id, l.n FROM orders AS o JOIN lines AS l ON l.order_id = o.id AND l.n > 0", "view public.sold"),
+    ("CREATE VIEW later AS SELECT order_id FROM lines", "view public.later"),
+    ("CREATE OR REPLACE VIEW noted AS SELECT id FROM orders WHERE note::varchar IN ('a', 'c')", "view public.noted"),
+    ("ALTER TABLE orders DROP CONSTRAINT known, ADD CONSTRAINT known CHECK (note::varchar IN ('a', 'c'))", "constraint known"),
+    ("GRANT INSERT ON sold TO PUBLIC", "privileges of view public.sold"),
+    ("ALTER TABLE lines ADD later int", "type of column later"),
+    ("CREATE TABLE later (order_id int REFERENCES orders)", "public.later"),
+    ("ALTER TABLE orders ADD CHECK (id < 2000000000)", "CHECK of id"),
+    ("ALTER TABLE orders DROP CONSTRAINT orders_id_check, ADD CONSTRAINT orders_id_check CHECK (id > 1 OR id = 1)", "orders_id_check"),
+    ("CREATE RULE later AS ON DELETE TO orders DO INSTEAD NOTHING", "rule later"),
+    ("RESET ROLE; ALTER TABLE lines DISABLE TRIGGER ALL", "disabled triggers of foreign keys"),
+    ("RESET ROLE; CREATE ROLE other; ALTER VIEW sold OWNER TO other", "must be owner of view sold"),
+];
 
 /// It depends on the role that has logged in, and on what a database has by then.
 #[test]
@@ -122,53 +136,7 @@ fn a_script_stops_before_a_change_where_the_database_differs() -> Result<()> {
         .connect()?
         .batch_execute("CREATE ROLE keeper LOGIN")?;
     let script = script(&cluster)?;
-    for (change, named) in [
-        (
-            "CREATE OR REPLACE VIEW sold AS SELECT o.id, l.n FROM orders AS o JOIN lines AS l ON l.order_id = o.id AND l.n > 0",
-            "view public.sold",
-        ),
-        (
-            "CREATE VIEW later AS SELECT order_id FROM lines",
-            "view public.later",
-        ),
-        (
-            "CREATE OR REPLACE VIEW noted AS SELECT id FROM orders WHERE note::varchar IN ('a', 'c')",
-            "view public.noted",
-        ),
-        (
-            "ALTER TABLE orders DROP CONSTRAINT known, ADD CONSTRAINT known CHECK (note::varchar IN ('a', 'c'))",
-            "constraint known",
-        ),
-        (
-            "GRANT INSERT ON sold TO PUBLIC",
-            "privileges of view public.sold",
-        ),
-        ("ALTER TABLE lines ADD later int", "type of column later"),
-        (
-            "CREATE TABLE later (order_id int REFERENCES orders)",
-            "public.later",
-        ),
-        (
-            "ALTER TABLE orders ADD CHECK (id < 2000000000)",
-            "CHECK of id",
-        ),
-        (
-            "ALTER TABLE orders DROP CONSTRAINT orders_id_check, ADD CONSTRAINT orders_id_check CHECK (id > 1 OR id = 1)",
-            "orders_id_check",
-        ),
-        (
-            "CREATE RULE later AS ON DELETE TO orders DO INSTEAD NOTHING",
-            "rule later",
-        ),
-        (
-            "RESET ROLE; ALTER TABLE lines DISABLE TRIGGER ALL",
-            "disabled triggers of foreign keys",
-        ),
-        (
-            "RESET ROLE; CREATE ROLE other; ALTER VIEW sold OWNER TO other",
-            "must be owner of view sold",
-        ),
-    ] {
+    for &(change, named) in CHANGES {
         target(&cluster, "target")?;
         let mut client = cluster.connect_to("target")?;
         client.batch_execute(&format!("SET ROLE keeper; {change}"))?;

@@ -1,12 +1,7 @@
 //! Migrations beside other servers: rows that come from them, what is
 //! published to them, and scripts that set the old sequence in the meantime.
 
-use anyhow::{Result, ensure};
-use snowflake_tests::Cluster;
-use snowflake_tests::online;
-use snowflake_tests::query::{number, value};
-
-use crate::support::{publisher_and_subscriber, run, subscribe, wait_until};
+use crate::support::*;
 
 /// Rows of other servers do not count as old rows, whichever way the column was fed.
 #[test]
@@ -47,8 +42,11 @@ fn a_reverted_sequence_resumes_below_ids_from_elsewhere() -> Result<()> {
                 client.batch_execute("SELECT setval('t_id_seq', max(id)) FROM t")?;
             }
             client.batch_execute("CALL snowflake_migrate.revert('t')")?;
-            let next = number(client, "INSERT INTO t (note) VALUES ('old') RETURNING id")?;
-            assert_eq!(next, 3, "{key}, {there_before}, {script}");
+            answers(
+                client,
+                "INSERT INTO t (note) VALUES ('old') RETURNING id",
+                3,
+            )?;
             client.batch_execute("DROP TABLE t")?;
             checked += 1;
         }
@@ -59,14 +57,12 @@ fn a_reverted_sequence_resumes_below_ids_from_elsewhere() -> Result<()> {
          INSERT INTO t DEFAULT VALUES; SELECT setval('t_id_seq', max(id)) FROM t;
          ALTER SEQUENCE t_id_seq OWNED BY NONE; CALL snowflake_migrate.revert('t')",
     )?;
-    assert_eq!(
-        number(client, "INSERT INTO t DEFAULT VALUES RETURNING id")?,
-        1
-    );
-    assert_eq!(
-        value(client, "SELECT pg_get_serial_sequence('t', 'id')")?,
-        "public.t_id_seq"
-    );
+    answers(client, "INSERT INTO t DEFAULT VALUES RETURNING id", 1)?;
+    answers(
+        client,
+        "SELECT pg_get_serial_sequence('t', 'id')",
+        "public.t_id_seq",
+    )?;
     println!(
         "migration servers: {checked} sequences resumed below IDs that came from elsewhere or by setval"
     );
@@ -118,22 +114,17 @@ fn each_server_of_a_published_table_reverts_by_its_own_records() -> Result<()> {
         &mut there,
         &format!("SELECT count(*) = 1 FROM t WHERE id = {old}"),
     )?;
-    assert_eq!(
-        value(
-            &mut there,
-            "SELECT count(*) || ' ' || (count(reverted_at) = 0) FROM snowflake_migrate_internal.origins"
-        )?,
-        "1 true"
-    );
+    answers(
+        &mut there,
+        "SELECT count(*) || ' ' || (count(reverted_at) = 0) FROM snowflake_migrate_internal.origins",
+        "1 true",
+    )?;
     there.batch_execute("CALL snowflake_migrate.revert('t')")?;
-    let next = number(
+    answers(
         &mut there,
         "INSERT INTO t (note) VALUES ('there') RETURNING id",
+        3,
     )?;
-    assert_eq!(
-        next, 3,
-        "the sequence there resumes above what was replicated"
-    );
     there.batch_execute("DROP SUBSCRIPTION of_everything")?;
     Ok(())
 }
@@ -223,19 +214,17 @@ fn a_replicated_truncate_keeps_the_records() -> Result<()> {
         here.batch_execute(&format!("TRUNCATE {truncated}"))?;
         here.batch_execute("INSERT INTO t (note) VALUES ('after it')")?;
         wait_until(&mut there, &format!("SELECT count(*) = {rows} FROM t"))?;
-        assert_eq!(value(&mut there, RECORDS)?, before, "{truncated}");
+        answers(&mut there, RECORDS, &before)?;
     }
     there.batch_execute("CALL snowflake_migrate.revert('t')")?;
     there.batch_execute("CALL snowflake_migrate.revert('u')")?;
     // What a superuser of this server truncates is empty.
     there.batch_execute("TRUNCATE snowflake_migrate_internal.origins")?;
-    assert_eq!(
-        number(
-            &mut there,
-            "SELECT count(*) FROM snowflake_migrate_internal.origins"
-        )?,
-        0
-    );
+    answers(
+        &mut there,
+        "SELECT count(*) FROM snowflake_migrate_internal.origins",
+        0,
+    )?;
     there.batch_execute("DROP SUBSCRIPTION of_everything")?;
     Ok(())
 }

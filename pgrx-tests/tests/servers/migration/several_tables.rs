@@ -1,12 +1,6 @@
 //! Several keys in one plan: each table is rewritten, or copied, once.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use snowflake_tests::Cluster;
-use snowflake_tests::online::{self, Step};
-use snowflake_tests::query::{number, value};
-
-use crate::support::{refused, run};
+use crate::support::*;
 
 /// Four keys; one table references three of the others, and one references two
 /// with a composite foreign key.
@@ -61,20 +55,16 @@ fn rows(client: &mut Client) -> Result<String> {
 
 /// New rows get snowflake IDs, and the foreign keys hold.
 fn assert_migrated(client: &mut Client, foreign_keys: i64) -> Result<()> {
-    assert_eq!(
-        number(
-            client,
-            "SELECT count(*) FROM pg_attribute WHERE attrelid = ANY ('{users,groups,projects,issues}'::regclass[]) AND attnum > 0 AND NOT attisdropped AND atttypid = 'int4'::regtype"
-        )?,
-        0
-    );
-    assert_eq!(
-        number(
-            client,
-            "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND convalidated"
-        )?,
-        foreign_keys
-    );
+    answers(
+        client,
+        "SELECT count(*) FROM pg_attribute WHERE attrelid = ANY ('{users,groups,projects,issues}'::regclass[]) AND attnum > 0 AND NOT attisdropped AND atttypid = 'int4'::regtype",
+        0,
+    )?;
+    answers(
+        client,
+        "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND convalidated",
+        foreign_keys,
+    )?;
     let id = number(
         client,
         "WITH u AS (INSERT INTO users (name) VALUES ('new') RETURNING id), g AS (INSERT INTO groups (owner_id) SELECT id FROM u RETURNING id, owner_id),
@@ -103,7 +93,6 @@ fn one_plan_rewrites_each_table_once() -> Result<()> {
             &format!("SELECT count(*) FROM snowflake_migrate.plan('{key}') WHERE rewrites"),
         )?;
     }
-    println!("{rewrites} rewrites in one plan, {one_by_one} key by key");
     assert_eq!((rewrites, one_by_one), (4, 10));
     let statements_to_run = statements(&mut client, false)?;
     run(&mut client, statements_to_run)?;
@@ -135,22 +124,17 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
     )?;
     client.batch_execute("SELECT pg_stat_force_next_flush(); SELECT pg_sleep(0.1)")?;
     let written = number(&mut client, updates)? - earlier;
-    println!("{written} row versions written for 2,700 rows");
     assert_eq!(written, 300 + 200 + 200 + 2000);
-    assert_eq!(
-        number(
-            &mut client,
-            "SELECT count(DISTINCT rows_done) FROM snowflake_migrate.progress WHERE column_name = 'id'"
-        )?,
-        1
-    );
-    assert_eq!(
-        number(
-            &mut client,
-            "SELECT count(*) FROM snowflake_migrate.progress"
-        )?,
-        4
-    );
+    answers(
+        &mut client,
+        "SELECT count(DISTINCT rows_done) FROM snowflake_migrate.progress WHERE column_name = 'id'",
+        1,
+    )?;
+    answers(
+        &mut client,
+        "SELECT count(*) FROM snowflake_migrate.progress",
+        4,
+    )?;
 
     // A part of the keys stands for all of them; others cannot join.
     let rest = statements(&mut client, true)?;
@@ -180,13 +164,11 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
     client.batch_execute("DROP TABLE labels")?;
     assert_eq!(rows(&mut client)?, before);
     assert_migrated(&mut client, 6)?;
-    assert_eq!(
-        number(
-            &mut client,
-            "SELECT count(*) FROM snowflake_migrate.progress"
-        )?,
-        0
-    );
+    answers(
+        &mut client,
+        "SELECT count(*) FROM snowflake_migrate.progress",
+        0,
+    )?;
     for table in ["users", "groups", "projects", "issues"] {
         client.batch_execute(&format!("CALL snowflake_migrate.revert('{table}')"))?;
     }
@@ -208,21 +190,17 @@ fn cancelling_one_key_cancels_the_whole_plan() -> Result<()> {
         let left =
             "SELECT count(*) FROM pg_attribute WHERE attname LIKE 'snowflake%' AND NOT attisdropped
                       AND attrelid = ANY ('{users,groups,projects,issues}'::regclass[])";
-        assert_eq!(number(&mut client, left)?, 0);
-        assert_eq!(
-            number(
-                &mut client,
-                "SELECT count(*) FROM snowflake_migrate_internal.progress"
-            )?,
-            0
-        );
-        assert_eq!(
-            number(
-                &mut client,
-                "SELECT count(*) FROM snowflake_migrate_internal.origins WHERE reverted_at IS NULL"
-            )?,
-            0
-        );
+        answers(&mut client, left, 0)?;
+        answers(
+            &mut client,
+            "SELECT count(*) FROM snowflake_migrate_internal.progress",
+            0,
+        )?;
+        answers(
+            &mut client,
+            "SELECT count(*) FROM snowflake_migrate_internal.origins WHERE reverted_at IS NULL",
+            0,
+        )?;
     }
     Ok(())
 }
@@ -258,16 +236,11 @@ fn senseless_lists_of_tables_are_refused() -> Result<()> {
         )?;
     }
     // Named twice is named once.
-    assert_eq!(
-        number(
-            &mut client,
-            "SELECT count(*) FROM snowflake_migrate.plan('users', also => '{users}') WHERE rewrites"
-        )?,
-        number(
-            &mut client,
-            "SELECT count(*) FROM snowflake_migrate.plan('users') WHERE rewrites"
-        )?
-    );
+    let of_one = "SELECT count(*) FROM snowflake_migrate.plan('users') WHERE rewrites";
+    let of_one = number(&mut client, of_one)?;
+    let of_twice =
+        "SELECT count(*) FROM snowflake_migrate.plan('users', also => '{users}') WHERE rewrites";
+    answers(&mut client, of_twice, of_one)?;
     Ok(())
 }
 

@@ -1,21 +1,13 @@
 //! Two sessions that execute steps of one online plan at the same time: one of them
 //! finishes its step, and the other one is told at once.
 
-use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::Barrier;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use postgres::Client;
-use snowflake_tests::online::{self, Step};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::server_error::ServerError;
-use snowflake_tests::{Cluster, processes, tier};
 
-use super::{run_before, wait_until};
+use super::run_before;
+use crate::support::*;
 
 const TABLES: &str = "CREATE TABLE t (id serial PRIMARY KEY, note text);
      CREATE TABLE child (id serial PRIMARY KEY, t_id int REFERENCES t, note text);
@@ -111,8 +103,6 @@ fn two_sessions_at_a_step_are_told_at_once() -> Result<()> {
     client.batch_execute(TABLES)?;
     let steps: Vec<Step> = online::plan(&mut client, "'t'")?;
     drop(client);
-    let (mut pairs, mut longest) = (0, (Duration::ZERO, String::new()));
-    let mut answers = BTreeMap::<String, usize>::new();
     for (number, step) in steps.iter().enumerate() {
         let template = format!("state_{number}");
         for (other_number, other) in steps.iter().enumerate() {
@@ -120,14 +110,12 @@ fn two_sessions_at_a_step_are_told_at_once() -> Result<()> {
             if !tier::is_full() && other_number != number && number + 1 != steps.len() {
                 continue;
             }
-            let [(mine, my_time), (others, other_time)] =
+            let [(mine, _), (others, _)] =
                 at_once(&cluster, &template, [&step.statement, &other.statement])?;
-            pairs += 1;
             let pair = format!(
                 "step {} ({}) beside step {} ({})",
                 step.number, step.what, other.number, other.what
             );
-            println!("two sessions: {pair}: {mine}, {others}");
             ensure!(
                 mine == "done"
                     || others == "done" && number == other_number
@@ -136,12 +124,6 @@ fn two_sessions_at_a_step_are_told_at_once() -> Result<()> {
                     || [&mine, &others].contains(&&"40P01".to_owned()),
                 "{pair}: {mine}, {others}"
             );
-            for answer in [mine, others] {
-                *answers.entry(answer).or_default() += 1;
-            }
-            if my_time.max(other_time) > longest.0 {
-                longest = (my_time.max(other_time), pair);
-            }
         }
         let next = format!("state_{}", number + 1);
         cluster
@@ -149,12 +131,6 @@ fn two_sessions_at_a_step_are_told_at_once() -> Result<()> {
             .batch_execute(&format!("CREATE DATABASE {next} TEMPLATE {template}"))?;
         cluster.connect_to(&next)?.batch_execute(&step.statement)?;
     }
-    println!(
-        "two sessions: {pairs} pairs of {} steps: {answers:?}; the longest took {} ms: {}",
-        steps.len(),
-        longest.0.as_millis(),
-        longest.1
-    );
     Ok(())
 }
 
@@ -189,6 +165,5 @@ fn a_swap_ends_with_its_client() -> Result<()> {
     )?;
     holding.rollback()?;
     finish(&mut client)?;
-    println!("two sessions: a swap ended with its client while the lock was still held");
     Ok(())
 }

@@ -1,17 +1,12 @@
 //! A statement has one answer, and the answer never contradicts its snapshot.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use anyhow::{Result, ensure};
 use postgres::{IsolationLevel, Row};
-use snowflake_tests::Cluster;
-use snowflake_tests::query::{number, value};
-use snowflake_tests::threads::SetOnDrop;
 
-use super::{builder, insert, resolved_id, server, wait_for_rows};
-use crate::support::column;
+use super::{builder, insert, server, wait_for_rows};
+use crate::support::*;
 
 /// Runs something beside sessions that insert and commit.
 fn beside_writers(server: &Cluster, run: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -62,7 +57,6 @@ fn a_statement_has_one_answer_while_others_commit() -> Result<()> {
             assert_eq!(row.get::<_, i64>(0), 2, "one answer in each of two places");
             newer += row.get::<_, i64>(1);
         }
-        println!("{newer} answers of statements within {statements} statements");
         Ok(())
     })
 }
@@ -107,56 +101,6 @@ fn a_cursor_and_a_transaction_with_one_snapshot_keep_their_answer() -> Result<()
     })
 }
 
-/// An answer for an old snapshot says nothing of what it does not see.
-#[test]
-fn an_old_snapshot_is_answered_as_of_its_time() -> Result<()> {
-    let server = server(builder())?;
-    let (mut old, mut writer) = (server.connect()?, server.connect()?);
-    for asked_before in [false, true] {
-        old.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")?;
-        let before = if asked_before {
-            resolved_id(&mut old)?
-        } else {
-            None
-        };
-        let ids: Vec<i64> = (0..20)
-            .map(|_| insert(&mut writer, "later"))
-            .collect::<Result<_>>()?;
-        writer.batch_execute("SELECT pg_sleep(0.02), snowflake_resolved_id()")?;
-        let answer = resolved_id(&mut old)?;
-        assert!(answer.is_none_or(|id| id <= ids[0]), "{answer:?}, {ids:?}");
-        assert!(before.is_none() || answer == before);
-        old.batch_execute("COMMIT")?;
-        assert!(resolved_id(&mut old)?.is_some_and(|id| id > ids[19]));
-        println!("asked before: {asked_before}; {answer:?}");
-    }
-    Ok(())
-}
-
-#[test]
-fn an_answer_never_falls_and_stays_behind_the_clock() -> Result<()> {
-    let server = server(builder())?;
-    let mut client = server.connect()?;
-    insert(&mut client, "first")?;
-    wait_for_rows(&mut client, &["first"])?;
-    beside_writers(&server, || {
-        let mut last = 0;
-        for _ in 0..1_000 {
-            let row = client.query_one(
-                "SELECT snowflake_resolved_id(), snowflake_max_id(clock_timestamp())",
-                &[],
-            )?;
-            // Unknown while others commit all the time and no session has asked before.
-            if let Some(answer) = row.get::<_, Option<i64>>(0) {
-                assert!(answer >= last && answer <= row.get(1), "{answer}, {last}");
-                last = answer;
-            }
-        }
-        assert!(last > 0);
-        Ok(())
-    })
-}
-
 #[test]
 fn the_planner_and_parallel_queries_can_ask() -> Result<()> {
     let server = server(builder())?;
@@ -170,10 +114,10 @@ fn the_planner_and_parallel_queries_can_ask() -> Result<()> {
     let once = "SELECT count(*) FROM events WHERE id < (SELECT snowflake_resolved_id())";
     let plan: Vec<String> = column(&mut client, &format!("EXPLAIN (COSTS off) {once}"))?;
     assert!(plan.iter().any(|line| line.contains("Gather")), "{plan:?}");
-    assert_eq!(number(&mut client, once)?, 20_000);
+    answers(&mut client, once, 20_000)?;
     // In the leader, above the parallel part.
     let above = "SELECT count(*) FROM events GROUP BY id < 0 HAVING snowflake_resolved_id() > 0";
-    assert_eq!(number(&mut client, above)?, 20_000);
+    answers(&mut client, above, 20_000)?;
     // A function that hides it from the planner: the worker cannot tell.
     client.batch_execute(
         "CREATE FUNCTION hidden() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
@@ -183,6 +127,6 @@ fn the_planner_and_parallel_queries_can_ask() -> Result<()> {
     let hidden = "SELECT count(hidden()) FROM events WHERE id < 9223372036854775807";
     let plan: Vec<String> = column(&mut client, &format!("EXPLAIN (COSTS off) {hidden}"))?;
     assert!(plan.iter().any(|line| line.contains("Gather")), "{plan:?}");
-    assert_eq!(value(&mut client, hidden)?, "0", "unknown in a worker");
+    answers(&mut client, hidden, "0")?;
     Ok(())
 }

@@ -8,16 +8,11 @@
 //! clock of the test build moves the extension's readings only.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{fetch, grouped};
-use snowflake_tests::query::number;
-use snowflake_tests::{Cluster, Server, Stop, document, tier, wait};
+use snowflake_tests::ids::fetch;
 
 use super::{PRINTED_ID, PRINTED_QUERY, builder};
+use crate::support::*;
 
 /// How far the new primary's clock is behind from the start.
 const BEHIND: Duration = Duration::from_secs(30);

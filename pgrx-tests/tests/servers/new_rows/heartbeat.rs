@@ -1,17 +1,8 @@
 //! `snowflake_advance_resolved_id()`: the answer of a server that generates no IDs follows
 //! the clock.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{self, DEFAULT};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::server_error::expect_error;
-use snowflake_tests::{Cluster, ClusterBuilder, document, tier, wait};
-
 use super::{PRINTED_ID, PRINTED_QUERY, builder, insert, resolved_id, server, wait_for_rows};
+use crate::support::*;
 
 const LEASE_US: i64 = 2_000_000;
 const TICK_US: i64 = 1_000;
@@ -49,49 +40,6 @@ fn assert_present(server: &Cluster, client: &mut Client) -> Result<i64> {
 }
 
 #[test]
-fn a_heartbeat_moves_the_answer_of_an_idle_server_to_the_clock() -> Result<()> {
-    let server = server(idle())?;
-    let mut client = server.connect()?;
-    let first = insert(&mut client, "first")?;
-    wait_for_rows(&mut client, &["first"])?;
-    server.clock().pass(Duration::from_secs(600))?;
-    let before = plain(&mut client)?;
-    assert!(
-        DEFAULT.time_us(before) <= DEFAULT.time_us(first) + 2 * LEASE_US,
-        "a plain call stays at the mark"
-    );
-    assert_eq!(plain(&mut client)?, before);
-    let answer = assert_present(&server, &mut client)?;
-    assert!(plain(&mut client)? >= answer, "plain calls follow");
-    let second = insert(&mut client, "second")?;
-    assert!(second >= answer, "{second} is below {answer}");
-    let ahead = DEFAULT.time_us(second) - server.clock().now_us();
-    assert!(
-        ahead <= 0,
-        "an ID after it is {ahead} us ahead of the clock"
-    );
-    wait_for_rows(&mut client, &["first", "second"])?;
-    // In a session that has generated no ID, and within a transaction that has asked before.
-    let mut other = server.connect()?;
-    other.batch_execute("BEGIN; SELECT snowflake_resolved_id()")?;
-    server.clock().pass(Duration::from_secs(60))?;
-    assert_present(&server, &mut other)?;
-    other.batch_execute("COMMIT")?;
-    // An open transaction with IDs holds it back as before.
-    other.batch_execute("BEGIN")?;
-    let held = insert(&mut other, "third")?;
-    server.clock().pass(Duration::from_secs(10))?;
-    assert!(advance(&mut client)? <= held);
-    other.batch_execute("COMMIT")?;
-    wait_for_rows(&mut client, &["first", "second", "third"])?;
-    println!(
-        "{} s behind before the heartbeat",
-        (DEFAULT.time_us(answer) - DEFAULT.time_us(before)) / 1_000_000
-    );
-    Ok(())
-}
-
-#[test]
 fn the_first_heartbeat_of_a_database_can_be_read_only_and_any_roles() -> Result<()> {
     let server = server(idle())?;
     let mut owner = server.connect_to_new_database("other")?;
@@ -104,7 +52,7 @@ fn the_first_heartbeat_of_a_database_can_be_read_only_and_any_roles() -> Result<
     assert_present(&server, &mut owner)?;
     // As the first ID does.
     let recorded = "SELECT count(*) FROM snowflake_internal.accepted_layout";
-    assert_eq!(number(&mut owner, recorded)?, 1);
+    answers(&mut owner, recorded, 1)?;
     let id = ids::one(&mut owner)?;
     assert!(DEFAULT.time_us(id) <= server.clock().now_us());
     Ok(())
@@ -122,7 +70,6 @@ fn assert_unmoved(server: &Cluster, client: &mut Client, what: &str) -> Result<(
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(10), "{what}: {took:?}");
     assert_eq!(plain(client)?, before, "{what}");
-    println!("{what}: unmoved, {} us a call", took.as_micros() / 3);
     Ok(())
 }
 
@@ -158,10 +105,7 @@ fn a_heartbeat_returns_the_old_answer_where_ids_are_refused_or_wait() -> Result<
          INSERT INTO events (id) VALUES (snowflake_compose(
              snowflake_timestamp(snowflake_nextval()) + interval '100 milliseconds', 1, 9, 0))",
     )?;
-    assert_eq!(
-        value(&mut client, "SELECT stopped FROM snowflake_status")?,
-        "t"
-    );
+    answers(&mut client, "SELECT stopped FROM snowflake_status", "t")?;
     assert_unmoved(&server, &mut client, "a node conflict")?;
     stranger.batch_execute("RESET session_replication_role; SELECT snowflake_accept_node_id()")?;
     assert_present(&server, &mut client)?;
@@ -212,12 +156,6 @@ fn an_hour_of_polls_writes_nothing() -> Result<()> {
         }
     }
     let with = number(&mut client, written)?;
-    println!(
-        "{} polls in an hour of the clock: {} bytes of WAL, {} in the hour before without polls",
-        rounds * polls,
-        with - without,
-        without - begun
-    );
     assert_eq!((without - begun, with - without), (0, 0));
     // It is able to fail: a heartbeat writes.
     advance(&mut client)?;
@@ -252,10 +190,6 @@ fn heartbeats_write_once_in_half_a_lease() -> Result<()> {
         }
     }
     let passed = server.clock().now_us() - began;
-    println!(
-        "{beats} heartbeats in {} s moved the mark {moves} times",
-        passed / 1_000_000
-    );
     assert!(moves <= passed / (LEASE_US / 2) + 2, "{moves} moves");
     // On a slow machine heartbeats are less frequent, and fewer of them are needed.
     assert!(moves >= (passed / LEASE_US).min(beats) - 2, "{moves} moves");

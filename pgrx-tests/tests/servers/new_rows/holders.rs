@@ -1,12 +1,7 @@
 //! Which transactions hold back what is read, and until when.
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_tests::query::{number, text, value};
-use snowflake_tests::wait;
-use std::time::Duration;
-
 use super::{builder, insert, new_rows, resolved_id, server, wait_for_next_tick, wait_for_rows};
+use crate::support::*;
 
 const UNRESOLVED: &str = "SELECT count(*) FROM snowflake_unresolved";
 
@@ -75,7 +70,7 @@ const ENDS: &[End] = &[
             // Temporary objects cannot be prepared.
             writer.batch_execute("CREATE TEMP TABLE t (a int)")?;
             assert!(writer.batch_execute("PREPARE TRANSACTION 'it'").is_err());
-            assert_eq!(number(other, "SELECT count(*) FROM pg_prepared_xacts")?, 0);
+            answers(other, "SELECT count(*) FROM pg_prepared_xacts", 0)?;
             Ok(())
         },
         false,
@@ -118,8 +113,7 @@ fn an_open_transaction_with_ids_holds_back_all_later_rows() -> Result<()> {
             &["first", "later"]
         };
         wait_for_rows(&mut reader, expected)?;
-        assert_eq!(number(&mut reader, UNRESOLVED)?, 0, "{what}");
-        println!("{what}: {expected:?}");
+        answers(&mut reader, UNRESOLVED, 0).context(what)?;
     }
     Ok(())
 }
@@ -144,8 +138,8 @@ fn what_has_nothing_to_do_with_ids_of_this_database_holds_back_nothing() -> Resu
     elsewhere.batch_execute("BEGIN; SELECT snowflake_nextval()")?;
     insert(&mut server.connect()?, "new")?;
     wait_for_rows(&mut reader, &["new"])?;
-    assert_eq!(number(&mut reader, UNRESOLVED)?, 0);
-    assert_eq!(number(&mut elsewhere, UNRESOLVED)?, 2);
+    answers(&mut reader, UNRESOLVED, 0)?;
+    answers(&mut elsewhere, UNRESOLVED, 2)?;
     Ok(())
 }
 
@@ -168,10 +162,11 @@ fn what_parallel_workers_draw_holds_back_until_their_leader_has_ended() -> Resul
         "BEGIN; CREATE TEMP TABLE drawn ON COMMIT DROP AS SELECT snowflake_nextval() AS id FROM many",
     )?;
     let mut reader = server.connect()?;
-    assert_eq!(
-        number(&mut reader, "SELECT pid FROM snowflake_unresolved")?,
-        number(&mut leader, "SELECT pg_backend_pid()")?
-    );
+    answers(
+        &mut reader,
+        "SELECT pid FROM snowflake_unresolved",
+        number(&mut leader, "SELECT pg_backend_pid()")?,
+    )?;
     insert(&mut server.connect()?, "later")?;
     wait_for_next_tick(&mut reader)?;
     let least = number(&mut leader, "SELECT min(id) FROM drawn")?;
@@ -185,8 +180,7 @@ fn what_parallel_workers_draw_holds_back_until_their_leader_has_ended() -> Resul
     wait::until("all are read", Duration::from_secs(60), || {
         Ok(new_rows(&mut reader, 0)?.len() == 20_002)
     })?;
-    assert_eq!(number(&mut reader, UNRESOLVED)?, 0);
-    println!("20,002 rows, {} workers", launched.unwrap_or_default());
+    answers(&mut reader, UNRESOLVED, 0)?;
     Ok(())
 }
 

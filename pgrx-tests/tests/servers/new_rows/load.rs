@@ -1,15 +1,10 @@
 //! Readers of new rows beside writers and faults, for less time than `make
 //! new-rows` does it. The seed is printed; `OPTIONS='--seed …'` takes it.
 
-use std::thread;
-use std::time::Duration;
-
-use anyhow::Result;
-use postgres::NoTls;
 use snowflake_tests::new_rows::{self, Bound, Size};
-use snowflake_tests::{Cluster, query, tier, time_limit};
+use snowflake_tests::{query, time_limit};
 
-use crate::support::wait_until;
+use crate::support::*;
 
 fn size() -> Size {
     Size {
@@ -91,9 +86,8 @@ fn an_earlier_snapshot_gets_no_answer_of_a_later_one() -> Result<()> {
         &mut observer,
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
     )?;
-    let now = query::text(&mut observer, "SELECT snowflake_resolved_id()")?;
+    query::text(&mut observer, "SELECT snowflake_resolved_id()")?;
     let bound = query::text(&mut reader, "SELECT snowflake_resolved_id()")?;
-    println!("resolved: {now:?} now, {bound:?} for the earlier snapshot");
     let below = format!(
         "SELECT count(*) FROM events WHERE id < {}",
         bound.as_deref().unwrap_or("0")

@@ -9,9 +9,7 @@ mod restarts;
 mod rights;
 mod standby;
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_tests::{Cluster, ClusterBuilder};
+use crate::support::*;
 
 /// A table whose rows are read by key.
 const TABLE: &str =

@@ -1,11 +1,7 @@
 //! Who may ask, and what an ordinary role sees of other roles.
 
-use anyhow::Result;
-use snowflake_tests::Cluster;
-use snowflake_tests::query::{number, text, value};
-
 use super::{builder, insert, resolved_id, server};
-use crate::support::{refused, what_is_missing};
+use crate::support::*;
 
 #[test]
 fn a_role_sees_of_others_what_it_sees_in_pg_stat_activity() -> Result<()> {
@@ -20,15 +16,12 @@ fn a_role_sees_of_others_what_it_sees_in_pg_stat_activity() -> Result<()> {
     assert!(resolved_id(&mut ordinary)?.is_some_and(|it| it <= id));
     let row = "SELECT format('%s %s %s %s %s %s', pid IS NOT NULL, usename, first_id IS NULL, first_id_at IS NULL,
                    age IS NULL, query) FROM snowflake_unresolved";
-    assert_eq!(
-        value(&mut ordinary, row)?,
-        "t other t t t <insufficient privilege>"
-    );
+    answers(&mut ordinary, row, "t other t t t <insufficient privilege>")?;
     let direct = "SELECT first_id FROM snowflake_internal.get_unresolved()";
     assert_eq!(text(&mut ordinary, direct)?, None);
-    assert_eq!(number(&mut holder, direct)?, id, "its own");
+    answers(&mut holder, direct, id)?;
     owner.batch_execute("GRANT pg_read_all_stats TO ordinary")?;
-    assert_eq!(number(&mut ordinary, direct)?, id);
+    answers(&mut ordinary, direct, id)?;
     Ok(())
 }
 

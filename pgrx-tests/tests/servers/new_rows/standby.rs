@@ -1,18 +1,11 @@
 //! Standbys: they cannot answer, and can use the primary's answer.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::Duration;
-
-use anyhow::{Context, Result, bail};
-use postgres::Client;
-use snowflake_tests::query::{number, text, value};
-use snowflake_tests::threads::SetOnDrop;
-use snowflake_tests::{Cluster, document, tier, wait};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::{builder, insert, resolved_id, server, wait_for_rows};
-use crate::support::{column, refused};
+use crate::support::*;
 
 /// The position of the recipe in docs/reading.md.
 const INSERTED: &str = "pg_current_wal_insert_lsn()";
@@ -201,10 +194,7 @@ fn a_promoted_standby_answers_once_what_was_prepared_has_ended() -> Result<()> {
     refused(&mut reader, "SELECT snowflake_resolved_id()", "0A000")?;
     standby.promote()?;
     assert_eq!(resolved_id(&mut reader)?, None);
-    assert_eq!(
-        value(&mut reader, "SELECT gid FROM snowflake_unresolved")?,
-        "it"
-    );
+    answers(&mut reader, "SELECT gid FROM snowflake_unresolved", "it")?;
     reader.batch_execute("COMMIT PREPARED 'it'")?;
     insert(&mut reader, "after")?;
     wait_for_rows(&mut reader, &["first", "prepared", "after"])?;

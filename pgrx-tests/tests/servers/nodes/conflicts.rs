@@ -1,18 +1,10 @@
 //! Two servers with the same node number, by mistake, and the patterns that must not
 //! be taken for it.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use snowflake_tests::ids::{self, Tally, grouped};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::server_error::expect_error;
-use snowflake_tests::{Cluster, ClusterBuilder, Server, wait};
-
-use crate::support::{refused, run, subscribe};
+use crate::support::*;
 
 const TABLE: &str =
     "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
@@ -48,22 +40,10 @@ fn arrived(client: &mut Client, rows: i64) -> Result<()> {
 
 fn assert_no_conflict(server: &Server, what: &str) -> Result<()> {
     let mut client = server.connect()?;
-    let rows = number(
-        &mut client,
-        "SELECT count(*) FROM orders WHERE snowflake_internal.has_this_node(id)",
-    )?;
-    assert_eq!(number(&mut client, CONFLICTS)?, 0, "{what}");
-    assert_eq!(
-        value(&mut client, "SELECT stopped FROM snowflake_status")?,
-        "f",
-        "{what}"
-    );
+    answers(&mut client, CONFLICTS, 0)?;
+    answers(&mut client, "SELECT stopped FROM snowflake_status", "f")?;
     ensure!(!server.log()?.contains(LOGGED), "{what}: {}", server.log()?);
     ids::one(&mut client)?;
-    println!(
-        "{what}: no conflict, with {} rows of this server's number",
-        grouped(rows as u64)
-    );
     Ok(())
 }
 
@@ -74,7 +54,6 @@ fn the_first_row_of_a_second_server_with_this_number_is_noticed() -> Result<()> 
     client.batch_execute("CALL snowflake_watch('orders')")?;
     replicate(&there, "there", &here)?;
     ids::nextval(&mut client, 100)?;
-    let begun = Instant::now();
     let id = ids::fetch(
         &mut other,
         "INSERT INTO orders (note) VALUES ('there') RETURNING id",
@@ -82,7 +61,6 @@ fn the_first_row_of_a_second_server_with_this_number_is_noticed() -> Result<()> 
     wait::until("the conflict", TIMEOUT, || {
         Ok(number(&mut client, CONFLICTS)? > 0)
     })?;
-    println!("noticed {:?} after the insert", begun.elapsed());
     let log = here.log()?;
     for text in [
         LOGGED,
@@ -104,18 +82,11 @@ fn the_first_row_of_a_second_server_with_this_number_is_noticed() -> Result<()> 
     assert_eq!(here.log()?.matches(LOGGED).count(), 1);
     // `log` does not stop anything.
     ids::nextval(&mut client, 1_000)?;
-    let found = number(
-        &mut client,
-        "SELECT ids FROM snowflake_audit_tables() WHERE table_name IS NULL",
-    )?;
-    assert_eq!(found, number(&mut client, CONFLICTS)?);
-    println!(
-        "{} of {} rows counted, 1 line in the log",
-        grouped(found as u64),
-        grouped(1 + rows.len() as u64)
-    );
+    let counted = number(&mut client, CONFLICTS)?;
+    let found = "SELECT ids FROM snowflake_audit_tables() WHERE table_name IS NULL";
+    answers(&mut client, found, counted)?;
     client.batch_execute("SELECT snowflake_stat_reset()")?;
-    assert_eq!(number(&mut client, CONFLICTS)?, 0);
+    answers(&mut client, CONFLICTS, 0)?;
     Ok(())
 }
 
@@ -183,17 +154,12 @@ fn with_stop_no_id_is_issued_until_a_superuser_accepts_it() -> Result<()> {
     here.restart()?;
     let mut client = here.connect()?;
     refused(&mut client, "SELECT snowflake_nextval()", "55000")?;
-    assert_eq!(
-        value(&mut client, "SELECT stopped FROM snowflake_status")?,
-        "t"
-    );
-    assert_eq!(
-        number(
-            &mut client,
-            "SELECT count(*) FROM snowflake_audit_tables() WHERE table_name IS NULL"
-        )?,
-        1
-    );
+    answers(&mut client, "SELECT stopped FROM snowflake_status", "t")?;
+    answers(
+        &mut client,
+        "SELECT count(*) FROM snowflake_audit_tables() WHERE table_name IS NULL",
+        1,
+    )?;
 
     client.batch_execute("CREATE ROLE ordinary; GRANT EXECUTE ON FUNCTION snowflake_accept_node_id TO ordinary; SET ROLE ordinary")?;
     assert_eq!(
@@ -270,11 +236,12 @@ fn another_node_number_ends_a_stop() -> Result<()> {
         .connect()?
         .batch_execute("INSERT INTO orders SELECT FROM generate_series(1, 100)")?;
     arrived(&mut client, 101)?;
-    assert_eq!(number(&mut client, CONFLICTS)?, 0);
-    assert_eq!(
-        number(&mut client, "SELECT snowflake_node_id(snowflake_nextval())")?,
-        6
-    );
+    answers(&mut client, CONFLICTS, 0)?;
+    answers(
+        &mut client,
+        "SELECT snowflake_node_id(snowflake_nextval())",
+        6,
+    )?;
     // Back to the number: the conflict was forgotten with it.
     Ok(())
 }
@@ -490,7 +457,7 @@ fn ordinary_roles_cannot_feign_a_conflict() -> Result<()> {
         refused(&mut client, sql, sqlstate)?;
     }
     client.batch_execute("RESET ROLE")?;
-    assert_eq!(number(&mut client, CONFLICTS)?, 0);
+    answers(&mut client, CONFLICTS, 0)?;
     ids::one(&mut client)?;
     // A superuser with replication's role can.
     run(
@@ -500,7 +467,7 @@ fn ordinary_roles_cannot_feign_a_conflict() -> Result<()> {
             future + 1
         )],
     )?;
-    assert_eq!(number(&mut client, CONFLICTS)?, 1);
+    answers(&mut client, CONFLICTS, 1)?;
     refused(&mut client, "SELECT snowflake_nextval()", "55000")?;
     // An ID that the clock does not reach soon is named, and can be left out.
     let far = number(
@@ -593,7 +560,6 @@ fn ids_do_not_follow_one_that_was_written_by_hand_far_ahead() -> Result<()> {
             &format!("SELECT snowflake_accept_node_id({by_hand})"),
             "22023",
         )?;
-        println!("an ID of {ahead} ahead was left out; {id} is {ahead_ms} ms ahead");
     }
     // If it is another server's, a superuser follows it on purpose.
     let far = compose("1 hour")?;
@@ -645,10 +611,11 @@ fn tables_of_any_shape_are_watched() -> Result<()> {
     )?;
     let triggers = "SELECT string_agg(tgrelid::regclass || ' ' || tgenabled::text, ', ' ORDER BY tgrelid::regclass::text)
                     FROM pg_trigger WHERE tgname = 'snowflake_watch'";
-    assert_eq!(
-        value(&mut client, triggers)?,
-        "\"Odd table\" R, collected R, part_1 R, part_2 R, parted R"
-    );
+    answers(
+        &mut client,
+        triggers,
+        "\"Odd table\" R, collected R, part_1 R, part_2 R, parted R",
+    )?;
     let id = |client: &mut Client, n: i32| {
         number(
             client,
@@ -670,12 +637,12 @@ fn tables_of_any_shape_are_watched() -> Result<()> {
         let id = id(&mut client, n as i32 + 1)?;
         client.batch_execute(&statement.replace('$', &id.to_string()))?;
         expected += 1;
-        assert_eq!(number(&mut client, CONFLICTS)?, expected, "{statement}");
+        answers(&mut client, CONFLICTS, expected)?;
     }
     client.batch_execute("INSERT INTO \"Odd table\" VALUES (NULL, NULL); INSERT INTO collected VALUES (-5), (0), (1), (9223372036854775807)")?;
     // A dump has the trigger as it is.
     client.batch_execute("RESET session_replication_role; DROP TRIGGER snowflake_watch ON collected; DROP TRIGGER snowflake_watch ON parted")?;
-    assert_eq!(value(&mut client, triggers)?, "\"Odd table\" R");
+    answers(&mut client, triggers, "\"Odd table\" R")?;
     Ok(())
 }
 
@@ -694,7 +661,6 @@ fn copy_inserts_in_batches_into_a_watched_table() -> Result<()> {
          WHERE \"resource_manager/record_type\" = 'Heap2/MULTI_INSERT'"
     );
     let batches = number(&mut client, &query)?;
-    println!("COPY of 10,000 rows: {batches} batches");
     ensure!((1..500).contains(&batches));
     Ok(())
 }

@@ -2,11 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::{Result, ensure};
-use snowflake_tests::ids;
-use snowflake_tests::query::{text, value};
-use snowflake_tests::server_error::expect_error;
-use snowflake_tests::{Cluster, Server, Stop};
+use crate::support::*;
 
 const COPIED: &str = "may be a copy of one with the same node number";
 const COPIED_FROM: &str = "SELECT copied_from FROM snowflake_status";
@@ -30,7 +26,6 @@ fn assert_no_copy(server: &Server, what: &str) -> Result<()> {
         "{what}: {}",
         server.log_since_start()?
     );
-    println!("{what}: not taken for a copy");
     Ok(())
 }
 
@@ -45,7 +40,6 @@ fn assert_copy(server: &Server, of: &Server, what: &str) -> Result<()> {
         "{what}: {log}"
     );
     value(&mut server.connect()?, "SELECT snowflake_nextval()")?;
-    println!("{what}: {from}");
     Ok(())
 }
 
@@ -65,7 +59,7 @@ fn a_copy_that_is_started_as_a_server_of_its_own_says_so() -> Result<()> {
 
     let mut client = copy.connect()?;
     client.batch_execute("CREATE ROLE ordinary; GRANT EXECUTE ON FUNCTION snowflake_accept_node_id TO ordinary; SET ROLE ordinary")?;
-    assert_eq!(value(&mut client, COPIED_FROM)?, "<insufficient privilege>");
+    answers(&mut client, COPIED_FROM, "<insufficient privilege>")?;
     assert_eq!(
         expect_error(&mut client, "SELECT snowflake_accept_node_id()")?.sqlstate,
         "42501"
@@ -180,7 +174,10 @@ fn a_damaged_or_unwritable_file_stops_nothing() -> Result<()> {
             .contains("snowflake: could not read file \"snowflake.server\"")
     );
     value(&mut server.connect()?, "SELECT snowflake_nextval()")?;
-    let refused = expect_error(&mut server.connect()?, "SELECT snowflake_accept_node_id()")?;
-    assert_eq!(refused.sqlstate, "58030", "{refused}");
+    refused(
+        &mut server.connect()?,
+        "SELECT snowflake_accept_node_id()",
+        "58030",
+    )?;
     Ok(())
 }

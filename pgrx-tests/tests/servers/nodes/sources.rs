@@ -1,13 +1,9 @@
 //! `snowflake.node_id_source`: the number that a server finds for itself.
 
-use std::thread;
-
-use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Uid, sethostname};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::server_error::ServerError;
-use snowflake_tests::{Cluster, ClusterBuilder};
+
+use crate::support::*;
 
 const NODE: &str = "SELECT node_id FROM snowflake_status";
 
@@ -35,12 +31,16 @@ fn with_source(source: &str) -> ClusterBuilder {
 fn node_of(cluster: &Cluster, source: &str, logged: &str) -> Result<i64> {
     let mut client = cluster.connect()?;
     let node = number(&mut client, NODE)?;
-    let of_id = number(&mut client, "SELECT snowflake_node_id(snowflake_nextval())")?;
-    assert_eq!(of_id, node);
-    assert_eq!(
-        value(&mut client, "SELECT node_id_source FROM snowflake_status")?,
-        source
-    );
+    answers(
+        &mut client,
+        "SELECT snowflake_node_id(snowflake_nextval())",
+        node,
+    )?;
+    answers(
+        &mut client,
+        "SELECT node_id_source FROM snowflake_status",
+        source,
+    )?;
     let log = cluster.log_since_start()?;
     let line = format!("snowflake: the node number of this server is {node}, from {logged}");
     ensure!(
@@ -53,16 +53,6 @@ fn node_of(cluster: &Cluster, source: &str, logged: &str) -> Result<i64> {
 /// Starts a server that must refuse to, and checks what it says.
 fn refused(mut cluster: Cluster, said: &[&str]) -> Result<()> {
     let log = cluster.start_expecting_failure()?;
-    let fatal = log
-        .lines()
-        .find(|line| line.contains("FATAL:"))
-        .unwrap_or_default();
-    println!(
-        "{}",
-        fatal
-            .split_once("FATAL:")
-            .map_or(fatal, |(_, text)| text.trim())
-    );
     for text in said.iter().chain(&["FATAL:", "DETAIL:", "HINT:"]) {
         ensure!(
             log.contains(text),
@@ -93,7 +83,6 @@ fn the_host_name_has_the_number() -> Result<()> {
         })?;
         let node = node_of(&cluster, "hostname", &format!("the host name \"{host}\""))?;
         assert_eq!(node, expected, "{host}");
-        println!("host {host}, snowflake.node_id {offset:?}: node number {node}");
     }
     for (host, said) in [
         (
@@ -230,10 +219,11 @@ fn an_unknown_source_is_refused_at_the_start_and_by_alter_system() -> Result<()>
     }
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
-    assert_eq!(
-        value(&mut client, "SELECT node_id_source FROM snowflake_status")?,
-        "setting"
-    );
+    answers(
+        &mut client,
+        "SELECT node_id_source FROM snowflake_status",
+        "setting",
+    )?;
     for (name, text) in [
         ("node_id_source", "dns"),
         ("node_network", "10.0.0.0/33"),

@@ -2,11 +2,9 @@
 //! ranges, and so do conditions in every time zone around its clock changes. A difference
 //! is printed with its seed; `RANGE_FUZZ_SEED=…` takes it again.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result};
 use snowflake_tests::range_fuzz::{self, zones};
-use snowflake_tests::{Cluster, ClusterBuilder, Installation, tier};
+
+use crate::support::*;
 
 /// Each statement has a limit of its own.
 const TIME_LIMIT: Duration = Duration::from_secs(1_200);

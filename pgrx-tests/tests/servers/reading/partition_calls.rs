@@ -2,15 +2,8 @@
 //! by several sessions at once, and with a lock held. A golden file has one session.
 
 use std::collections::BTreeMap;
-use std::thread;
-use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use snowflake_tests::query::{number, value};
-use snowflake_tests::{Cluster, ids, wait};
-
-use crate::support::{refused, run, wait_until};
+use crate::support::*;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -135,11 +128,7 @@ fn an_interrupted_call_is_completed_by_the_next_one() -> Result<()> {
             ensure!((ROWS_NOT_DUE..=ROWS).contains(&rows), "{case}: {rows} rows");
             client.batch_execute(CALL)?;
             assert_eq!(state(client)?, expected, "{case}");
-            assert_eq!(
-                number(client, "SELECT count(*) FROM events")?,
-                ROWS_NOT_DUE,
-                "{case}"
-            );
+            answers(client, "SELECT count(*) FROM events", ROWS_NOT_DUE)?;
         }
     }
     println!("partitions: {steps} statements of a call, each interrupted in 3 ways, rows lost: 0");
@@ -177,14 +166,9 @@ fn calls_at_once_leave_nothing_to_do() -> Result<()> {
             .into_iter()
             .try_for_each(|call| call.join().expect("the thread of a call"))
     })?;
-    assert_eq!(value(client, LEFT)?, "0 0");
-    let gaps = number(
-        client,
-        "SELECT count(*) FROM (SELECT until, lead(since) OVER (PARTITION BY parent ORDER BY since) AS next
-                               FROM snowflake_partitions.partitions) AS p WHERE until <> next",
-    )?;
-    assert_eq!(gaps, 0);
-    println!("partitions: 8 calls at once over 2 tables, each without an error");
+    answers(client, LEFT, "0 0")?;
+    answers(client, "SELECT count(*) FROM (SELECT until, lead(since) OVER (PARTITION BY parent ORDER BY since) AS next
+                               FROM snowflake_partitions.partitions) AS p WHERE until <> next", 0)?;
     Ok(())
 }
 
@@ -203,14 +187,11 @@ fn a_lock_that_is_held_fails_a_call_for_its_table() -> Result<()> {
     )?;
     assert_eq!(locked.detail, "public.a was locked.");
     let codes = "SELECT string_agg(concat(parent, ' ', error_code), ', ' ORDER BY parent::text) FROM snowflake_partitions.status";
-    assert_eq!(value(client, codes)?, "a 55P03, b ");
+    answers(client, codes, "a 55P03, b ")?;
     let b = "SELECT missing FROM snowflake_partitions.status WHERE parent = 'b'::regclass";
-    assert_eq!(number(client, b)?, 0);
+    answers(client, b, 0)?;
     holder.batch_execute("ROLLBACK")?;
     client.batch_execute("CALL snowflake_partitions.maintain()")?;
-    assert_eq!(value(client, LEFT)?, "0 0");
-    println!(
-        "partitions: a lock held for longer than a call waits: its table fails, the other is maintained"
-    );
+    answers(client, LEFT, "0 0")?;
     Ok(())
 }

@@ -2,10 +2,9 @@
 //! `time_ranges.txt`. That ranges return the same rows is in `fuzz`; plans have golden files
 //! (`ranges`, `time_ranges`).
 
-use anyhow::{Context, Result};
-use postgres::{Client, SimpleQueryMessage};
-use snowflake_tests::document;
-use snowflake_tests::{Cluster, tier};
+use postgres::SimpleQueryMessage;
+
+use crate::support::*;
 
 /// The rows, or the error's code.
 fn answer(client: &mut Client, query: &str) -> Result<std::result::Result<String, String>> {

@@ -3,12 +3,7 @@
 
 use std::io::Write;
 
-use anyhow::{Result, ensure};
-use snowflake_tests::Cluster;
-use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, Session};
-use snowflake_tests::query::value;
-
-use crate::support::run;
+use crate::support::*;
 
 const DATABASE: &str = "members";
 
@@ -62,39 +57,19 @@ const TABLES: &str = "
     CREATE VIEW safe.status AS SELECT s.layout, s.node_id, s.database_layout FROM #.snowflake_status AS s;";
 
 /// Conditions on the time of an ID, with `@` for a time of this type.
+#[rustfmt::skip]
 const READS: [(&str, &str); 12] = [
     (TIME, "safe.t WHERE #.snowflake_timestamp(t.id) >= @"),
     ("date", "safe.t WHERE #.snowflake_timestamp(t.id) >= @"),
     ("timestamp", "safe.t WHERE #.snowflake_timestamp(t.id) < @"),
     ("date", "safe.t WHERE #.snowflake_timestamp(t.id)::date = @"),
-    (
-        "timestamp",
-        "safe.t WHERE #.snowflake_timestamp(t.id) AT TIME ZONE 'Asia/Tokyo' < @",
-    ),
-    (
-        TIME,
-        "safe.t WHERE #.snowflake_timestamp(t.id, 'default') < @",
-    ),
-    (
-        "date",
-        "safe.t WHERE #.snowflake_timestamp(t.id, 'default') >= @",
-    ),
-    (
-        TIME,
-        "safe.t WHERE extract(epoch FROM #.snowflake_timestamp(t.id)) >= extract(epoch FROM @)",
-    ),
-    (
-        TIME,
-        "safe.t WHERE (#.snowflake_decode(t.id)).created_at > @",
-    ),
-    (
-        "date",
-        "safe.t WHERE (#.snowflake_decode(t.id, 'default')).created_at <= @",
-    ),
-    (
-        "date",
-        "safe.t, #.snowflake_decode(t.id) AS d WHERE d.created_at >= @",
-    ),
+    ("timestamp", "safe.t WHERE #.snowflake_timestamp(t.id) AT TIME ZONE 'Asia/Tokyo' < @"),
+    (TIME, "safe.t WHERE #.snowflake_timestamp(t.id, 'default') < @"),
+    ("date", "safe.t WHERE #.snowflake_timestamp(t.id, 'default') >= @"),
+    (TIME, "safe.t WHERE extract(epoch FROM #.snowflake_timestamp(t.id)) >= extract(epoch FROM @)"),
+    (TIME, "safe.t WHERE (#.snowflake_decode(t.id)).created_at > @"),
+    ("date", "safe.t WHERE (#.snowflake_decode(t.id, 'default')).created_at <= @"),
+    ("date", "safe.t, #.snowflake_decode(t.id) AS d WHERE d.created_at >= @"),
     (TIME, "safe.dated AS t WHERE t.created_at >= @"),
 ];
 

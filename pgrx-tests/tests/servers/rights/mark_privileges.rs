@@ -2,19 +2,11 @@
 //! sequences nor locks on it stop others' IDs, or carry them away.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use postgres::{Client, NoTls};
-use snowflake_tests::attack::{Attacks, ROLES, Session};
-use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{self, DEFAULT, grouped};
-use snowflake_tests::query::number;
-use snowflake_tests::server_error::ServerError;
-use snowflake_tests::{Cluster, ClusterBuilder};
+use snowflake_tests::attack::ROLES;
 
 use crate::faults::mark::{set_clock, with_and_without_the_mark};
-use crate::support::wait_until;
+use crate::support::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -329,9 +321,6 @@ fn call_while_locked(
     let is_bounded = said.as_ref().is_some_and(|(took, refusal)| {
         refusal.sqlstate == "55P03" && *took >= Duration::from_millis(400) && *took <= AT_ONCE
     });
-    println!(
-        "rights: {statement}: slowest call with reserved time left {slowest:?}; then {said:?}"
-    );
     attacks.record(
         !is_bounded,
         format!("{statement}: with nothing left: {said:?}"),

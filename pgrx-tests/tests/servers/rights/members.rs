@@ -6,13 +6,9 @@
 //! is attacked in each way; then a superuser runs what depends on it, on tables of its
 //! own, in sessions begun before and after the attack.
 
-use anyhow::{Result, ensure};
-use snowflake_tests::attack::Attacks;
-use snowflake_tests::tier;
-
 use super::look_ups::{FUNCTIONS, RELATIONS, begin, calls, compare, reads, superuser, undisturbed};
 use super::server;
-use crate::support::{column, run};
+use crate::support::*;
 
 /// Where members are planted: schemas of the attacker that are older and younger than
 /// those of the extension, and one of these, on which CREATE was granted by mistake.
@@ -127,14 +123,8 @@ fn members_of_the_extension_are_not_taken_for_the_librarys() -> Result<()> {
             mallory.run(&format!(
                 "ALTER EXTENSION {extension} DROP {kind} {relation}; DROP {kind} {relation}"
             ))?;
-            ways += 1;
         }
     }
-    println!(
-        "rights: {ways} ways to plant a member for {} look-ups of functions and {} of relations",
-        FUNCTIONS.len(),
-        RELATIONS.len()
-    );
     attacks.end("members of the extension, planted by its owner");
     Ok(())
 }
@@ -150,7 +140,6 @@ fn objects_of_the_extension_with_another_owner_are_not_used() -> Result<()> {
     admin.run(
         "GRANT CREATE ON SCHEMA ext, snowflake_internal, snowflake_migrate_internal TO mallory",
     )?;
-    let mut given = 0;
     // A superuser who calls a function by name runs whatever it is.
     for (name, types, ..) in FUNCTIONS.iter().filter(|(.., is_called)| !is_called) {
         let schema = if name.starts_with("snowflake") {
@@ -172,7 +161,6 @@ fn objects_of_the_extension_with_another_owner_are_not_used() -> Result<()> {
         }
         admin.run(&original)?;
         admin.run(&format!("ALTER FUNCTION {signature} OWNER TO postgres"))?;
-        given += 1;
     }
     let before = calls(&mut admin, "ext")?;
     for (extension, name) in &RELATIONS[..tier::size(3, RELATIONS.len())] {
@@ -201,21 +189,18 @@ fn objects_of_the_extension_with_another_owner_are_not_used() -> Result<()> {
                 "DROP TRIGGER IF EXISTS struck ON {relation}; ALTER TABLE {relation} DROP CONSTRAINT IF EXISTS struck"
             ))?;
         }
-        given += 1;
     }
     // Where the functions are shows where the relations are.
     for (extension, function) in [("snowflake", "guard"), ("snowflake_migrate", "shadow")] {
         let function = format!("{extension}_internal.{function}()");
         admin.run(&format!("ALTER FUNCTION {function} OWNER TO mallory"))?;
         mallory.attempt(&format!("ALTER FUNCTION {function} SET SCHEMA later"))?;
-        given += 1;
     }
     mallory.run(FORGED_RECORDS)?;
     let after = calls(&mut superuser(&cluster)?, "ext")?;
     let what = "functions in another schema, with forged records beside them";
     attacks.check(what)?;
     compare(&mut attacks, what, &before, &after, true);
-    println!("rights: {given} objects of the extension were given to the attacker");
     attacks.end("objects of the extension with another owner");
     Ok(())
 }
@@ -250,7 +235,6 @@ fn the_extensions_schema_is_not_found_by_its_former_name() -> Result<()> {
         attacks.check("records are read, and a table is migrated")?;
         compare(&mut attacks, "calls", &before, &after, false);
     }
-    println!("rights: {} functions of a former name", forged.len());
     ensure!(forged.len() > 30, "{}", forged.len());
     attacks.end("a schema of the extension that its owner has renamed");
     Ok(())

@@ -10,9 +10,9 @@ pub(crate) mod planted;
 mod restore;
 mod schemas;
 
-use anyhow::Result;
-use snowflake_tests::Cluster;
 use snowflake_tests::attack::ROLES;
+
+use crate::support::*;
 
 /// A server that logs little but the messages of the weapons, with the roles.
 fn server() -> Result<Cluster> {

@@ -7,16 +7,11 @@
 //! the two differ for as long as an attacker likes.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, Session, calls};
-use snowflake_tests::online;
-use snowflake_tests::query::value;
-use snowflake_tests::tier;
+use snowflake_tests::attack::calls;
 
 use super::server;
+use crate::support::*;
 
 /// The attacker's tables, which another one refers to.
 const TABLES: &str = "
@@ -255,111 +250,44 @@ fn a_schema_in_place_of_the_extensions_gives_no_right() -> Result<()> {
 }
 
 /// Code in a table that its owner has put there, and what it is put by.
+#[rustfmt::skip]
 const LOADED: &[(&str, &str)] = &[
-    (
-        "a default",
-        "ALTER TABLE app.t ADD n bigint DEFAULT arms.strike()",
-    ),
-    (
-        "the key's default",
-        "ALTER TABLE app.t ALTER id SET DEFAULT nextval('app.t_id_seq') + 0 * arms.strike()",
-    ),
-    (
-        "a check",
-        "ALTER TABLE app.t ADD CHECK (arms.quiet(id) IS NOT NULL)",
-    ),
-    (
-        "a check that is a constant",
-        "ALTER TABLE app.t ADD CHECK (arms.quiet(1) = 1)",
-    ),
-    (
-        "an index's expression",
-        "CREATE INDEX ON app.t ((arms.quiet(note)))",
-    ),
-    (
-        "an index's expression on the key",
-        "CREATE INDEX ON app.t ((arms.quiet(id)))",
-    ),
-    (
-        "an index's condition",
-        "CREATE INDEX ON app.t (note) WHERE arms.quiet(1) = 1",
-    ),
-    (
-        "an index's condition on the key",
-        "CREATE INDEX ON app.t (id) WHERE arms.quiet(id) > 0",
-    ),
-    (
-        "a generated column",
-        "ALTER TABLE app.t ADD n text GENERATED ALWAYS AS (arms.quiet(note)) STORED",
-    ),
-    (
-        "extended statistics",
-        "CREATE STATISTICS app.st ON (arms.quiet(note)), (arms.quiet(id)) FROM app.t",
-    ),
-    (
-        "a trigger before rows",
-        "CREATE TRIGGER pulled BEFORE INSERT OR UPDATE OR DELETE ON app.t FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    ),
-    (
-        "a trigger's condition",
-        "CREATE TRIGGER pulled BEFORE INSERT OR UPDATE ON app.t FOR EACH ROW WHEN (arms.quiet(NEW.id) > 0) EXECUTE FUNCTION arms.pull()",
-    ),
-    (
-        "a trigger after statements",
-        "CREATE TRIGGER pulled AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON app.t FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
-    ),
-    (
-        "a deferred trigger",
-        "CREATE CONSTRAINT TRIGGER pulled AFTER INSERT OR UPDATE ON app.t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    ),
-    (
-        "a trigger on the referencing table",
-        "CREATE TRIGGER pulled BEFORE INSERT OR UPDATE ON app.r FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    ),
-    (
-        "a deferred trigger on the referencing table",
-        "CREATE CONSTRAINT TRIGGER pulled AFTER INSERT OR UPDATE ON app.r DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    ),
-    (
-        "a policy",
-        "CREATE POLICY p ON app.t USING (arms.strike() > 0); ALTER TABLE app.t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
-    ),
-    (
-        "a policy that is a constant",
-        "CREATE POLICY p ON app.t USING (arms.quiet(true)); ALTER TABLE app.t ENABLE ROW LEVEL SECURITY",
-    ),
-    (
-        "a rule",
-        "CREATE RULE struck AS ON UPDATE TO app.t DO ALSO SELECT arms.strike()",
-    ),
-    (
-        "a child's default",
-        "CREATE TABLE app.k () INHERITS (app.t); ALTER TABLE app.k ALTER id SET DEFAULT arms.strike()",
-    ),
-    (
-        "a child's check",
-        "CREATE TABLE app.k (CHECK (arms.quiet(1) = 1)) INHERITS (app.t)",
-    ),
-    (
-        "a domain",
-        "CREATE DOMAIN app.num AS text CHECK (arms.quiet(VALUE) IS NOT NULL); ALTER TABLE app.t ALTER note TYPE app.num",
-    ),
-    (
-        "a domain of the key",
-        "CREATE DOMAIN app.num AS int CHECK (arms.quiet(VALUE) IS NOT NULL); CREATE TABLE app.d (id app.num DEFAULT nextval('app.t_id_seq')); INSERT INTO app.d VALUES (1)",
-    ),
-    (
-        "a partition's default",
-        "CREATE TABLE app.d (id serial, n int) PARTITION BY RANGE (n); CREATE TABLE app.d1 PARTITION OF app.d (id DEFAULT arms.strike()) FOR VALUES FROM (0) TO (10); INSERT INTO app.d VALUES (1, 1)",
-    ),
-    (
-        "a partition key's expression",
-        "CREATE TABLE app.d (id serial, n int) PARTITION BY RANGE ((arms.quiet(n))); CREATE TABLE app.d1 PARTITION OF app.d FOR VALUES FROM (0) TO (10); INSERT INTO app.d VALUES (1, 1)",
-    ),
-    (
-        "a cast of an own type",
-        "CREATE TYPE app.e AS ENUM ('1'); CREATE FUNCTION app.cast(app.e) RETURNS bigint LANGUAGE sql AS 'SELECT arms.strike()'; CREATE CAST (app.e AS bigint) WITH FUNCTION app.cast AS IMPLICIT; CREATE TABLE app.d (id app.e); INSERT INTO app.d VALUES ('1')",
-    ),
+    ("a default", "ALTER TABLE app.t ADD n bigint DEFAULT arms.strike()"),
+    ("the key's default", "ALTER TABLE app.t ALTER id SET DEFAULT nextval('app.t_id_seq') + 0 * arms.strike()"),
+    ("a check", "ALTER TABLE app.t ADD CHECK (arms.quiet(id) IS NOT NULL)"),
+    ("a check that is a constant", "ALTER TABLE app.t ADD CHECK (arms.quiet(1) = 1)"),
+    ("an index's expression", "CREATE INDEX ON app.t ((arms.quiet(note)))"),
+    ("an index's expression on the key", "CREATE INDEX ON app.t ((arms.quiet(id)))"),
+    ("an index's condition", "CREATE INDEX ON app.t (note) WHERE arms.quiet(1) = 1"),
+    ("an index's condition on the key", "CREATE INDEX ON app.t (id) WHERE arms.quiet(id) > 0"),
+    ("a generated column", "ALTER TABLE app.t ADD n text GENERATED ALWAYS AS (arms.quiet(note)) STORED"),
+    ("extended statistics", "CREATE STATISTICS app.st ON (arms.quiet(note)), (arms.quiet(id)) FROM app.t"),
+    ("a trigger before rows", "CREATE TRIGGER pulled BEFORE INSERT OR UPDATE OR DELETE ON app.t FOR EACH ROW EXECUTE FUNCTION arms.pull()"),
+    ("a trigger's condition",
+        "CREATE TRIGGER pulled BEFORE INSERT OR UPDATE ON app.t FOR EACH ROW WHEN (arms.quiet(NEW.id) > 0) EXECUTE FUNCTION arms.pull()"),
+    ("a trigger after statements",
+        "CREATE TRIGGER pulled AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON app.t FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()"),
+    ("a deferred trigger",
+        "CREATE CONSTRAINT TRIGGER pulled AFTER INSERT OR UPDATE ON app.t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION arms.pull()"),
+    ("a trigger on the referencing table",
+        "CREATE TRIGGER pulled BEFORE INSERT OR UPDATE ON app.r FOR EACH ROW EXECUTE FUNCTION arms.pull()"),
+    ("a deferred trigger on the referencing table",
+        "CREATE CONSTRAINT TRIGGER pulled AFTER INSERT OR UPDATE ON app.r DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION arms.pull()"),
+    ("a policy",
+        "CREATE POLICY p ON app.t USING (arms.strike() > 0); ALTER TABLE app.t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"),
+    ("a policy that is a constant", "CREATE POLICY p ON app.t USING (arms.quiet(true)); ALTER TABLE app.t ENABLE ROW LEVEL SECURITY"),
+    ("a rule", "CREATE RULE struck AS ON UPDATE TO app.t DO ALSO SELECT arms.strike()"),
+    ("a child's default", "CREATE TABLE app.k () INHERITS (app.t); ALTER TABLE app.k ALTER id SET DEFAULT arms.strike()"),
+    ("a child's check", "CREATE TABLE app.k (CHECK (arms.quiet(1) = 1)) INHERITS (app.t)"),
+    ("a domain", "CREATE DOMAIN app.num AS text CHECK (arms.quiet(VALUE) IS NOT NULL); ALTER TABLE app.t ALTER note TYPE app.num"),
+    ("a domain of the key",
+        "CREATE DOMAIN app.num AS int CHECK (arms.quiet(VALUE) IS NOT NULL); CREATE TABLE app.d (id app.num DEFAULT nextval('app.t_id_seq')); INSERT INTO app.d VALUES (1)"),
+    ("a partition's default",
+        "CREATE TABLE app.d (id serial, n int) PARTITION BY RANGE (n); CREATE TABLE app.d1 PARTITION OF app.d (id DEFAULT arms.strike()) FOR VALUES FROM (0) TO (10); INSERT INTO app.d VALUES (1, 1)"),
+    ("a partition key's expression",
+        "CREATE TABLE app.d (id serial, n int) PARTITION BY RANGE ((arms.quiet(n))); CREATE TABLE app.d1 PARTITION OF app.d FOR VALUES FROM (0) TO (10); INSERT INTO app.d VALUES (1, 1)"),
+    ("a cast of an own type",
+        "CREATE TYPE app.e AS ENUM ('1'); CREATE FUNCTION app.cast(app.e) RETURNS bigint LANGUAGE sql AS 'SELECT arms.strike()'; CREATE CAST (app.e AS bigint) WITH FUNCTION app.cast AS IMPLICIT; CREATE TABLE app.d (id app.e); INSERT INTO app.d VALUES ('1')"),
 ];
 
 /// What a superuser does with another role's table.
@@ -417,9 +345,6 @@ fn code_in_an_attackers_tables_does_not_run_as_superuser() -> Result<()> {
         went_through += usize::from(worked);
         attacks.check(format!("{what}: back from the online migration"))?;
     }
-    println!(
-        "rights: {went_through} statements of a superuser on tables with code in them went through"
-    );
     assert!(went_through > 100, "{went_through}");
     attacks.end("a superuser works on tables with code in them");
     Ok(())
@@ -559,7 +484,6 @@ fn names_exchanged_at_any_moment_give_no_right() -> Result<()> {
             exchanging.join().expect("the thread that exchanges names")
         })?;
     }
-    println!("rights: names were exchanged {exchanged:?} times in this time");
     attacks.end("names exchanged at any moment");
     Ok(())
 }

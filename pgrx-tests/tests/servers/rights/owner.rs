@@ -3,11 +3,9 @@
 //! role that does not own the table, and by a superuser with the attacker's
 //! text.
 
-use anyhow::{Result, ensure};
-use snowflake_tests::Cluster;
-use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, ROLES, Session};
-use snowflake_tests::online;
-use snowflake_tests::query::{number, value};
+use snowflake_tests::attack::ROLES;
+
+use crate::support::*;
 
 /// Texts that an attacker would have a superuser run with the rights of the
 /// attacker, to leave these rights.

@@ -6,17 +6,8 @@
 //! view of his own. So each exchange falls between the reading of a name and its use.
 //! No cheaper tier has two sessions.
 
-use std::thread;
-
-use anyhow::{Context, Result, bail};
-use postgres::Client;
-use snowflake_tests::Cluster;
-use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, Session};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::tier;
-
 use super::server;
-use crate::support::run;
+use crate::support::*;
 
 const DATABASE: &str = "shop";
 
@@ -241,7 +232,6 @@ fn schemas_exchanged_under_a_call_give_no_right() -> Result<()> {
             "SET client_min_messages = error; DROP TABLE IF EXISTS public.t, public.u, public.r, public.o, public.w, public.m CASCADE; DROP FUNCTION IF EXISTS public.gate()",
         )?;
     }
-    println!("rights: {exchanged} schemas were exchanged while a call waited");
     assert!(exchanged > 20, "{exchanged}");
     attacks.end("schemas of others, exchanged while a call works on a table");
     Ok(())

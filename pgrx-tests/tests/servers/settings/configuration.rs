@@ -8,68 +8,25 @@
 
 use std::sync::{Arc, Mutex};
 
-use anyhow::Result;
-use postgres::NoTls;
-use snowflake_tests::attack::Session;
-use snowflake_tests::ids::{self, DEFAULT, Fields};
-use snowflake_tests::query::text;
-use snowflake_tests::server_error::{ServerError, expect_error};
-use snowflake_tests::{Cluster, Stop};
-
-use crate::support::what_is_missing;
+use crate::support::*;
 
 /// Name, value, and what the line in the log must say.
+#[rustfmt::skip]
 const BAD: &[(&str, &str, &[&str])] = &[
-    (
-        "snowflake.layout",
-        "timestamp:37 node:20 sequence:16",
-        &["snowflake.layout", "73 bits", "63"],
-    ),
-    (
-        "snowflake.layout",
-        "nonsense",
-        &["snowflake.layout", "nonsense"],
-    ),
+    ("snowflake.layout", "timestamp:37 node:20 sequence:16", &["snowflake.layout", "73 bits", "63"]),
+    ("snowflake.layout", "nonsense", &["snowflake.layout", "nonsense"]),
     ("snowflake.layout", "", &["snowflake.layout"]),
-    (
-        "snowflake.layout",
-        "node:6 sequence:12",
-        &["snowflake.layout", "timestamp"],
-    ),
-    (
-        "snowflake.node_id",
-        "64",
-        &["snowflake.node_id", "64", "63"],
-    ),
+    ("snowflake.layout", "node:6 sequence:12", &["snowflake.layout", "timestamp"]),
+    ("snowflake.node_id", "64", &["snowflake.node_id", "64", "63"]),
     ("snowflake.node_id", "abc", &["snowflake.node_id", "abc"]),
     ("snowflake.node_id", "", &["snowflake.node_id"]),
     ("snowflake.node_id", "-2", &["snowflake.node_id", "-2"]),
-    (
-        "snowflake.node_id",
-        "99999999999",
-        &["snowflake.node_id", "99999999999"],
-    ),
+    ("snowflake.node_id", "99999999999", &["snowflake.node_id", "99999999999"]),
     ("snowflake.lease", "soon", &["snowflake.lease", "soon"]),
-    (
-        "snowflake.max_borrow",
-        "-5",
-        &["snowflake.max_borrow", "-5"],
-    ),
-    (
-        "snowflake.max_clock_step",
-        "a day",
-        &["snowflake.max_clock_step", "a day"],
-    ),
-    (
-        "snowflake.max_wait",
-        "5 fortnights",
-        &["snowflake.max_wait", "5 fortnights"],
-    ),
-    (
-        "snowflake.copy_multi_insert",
-        "sometimes",
-        &["snowflake.copy_multi_insert", "sometimes"],
-    ),
+    ("snowflake.max_borrow", "-5", &["snowflake.max_borrow", "-5"]),
+    ("snowflake.max_clock_step", "a day", &["snowflake.max_clock_step", "a day"]),
+    ("snowflake.max_wait", "5 fortnights", &["snowflake.max_wait", "5 fortnights"]),
+    ("snowflake.copy_multi_insert", "sometimes", &["snowflake.copy_multi_insert", "sometimes"]),
     // A slip in the name leaves the setting itself at its default.
     ("snowflake.layuot", "twitter", &["snowflake.layuot"]),
     ("snowflake.nodeid", "2", &["snowflake.nodeid"]),
@@ -86,7 +43,6 @@ enum Way {
 fn a_bad_value_stops_the_start() -> Result<()> {
     let mut cluster = Cluster::builder().conf("snowflake.node_id", 1).prepare()?;
     let good = |file: &str, cluster: &Cluster| std::fs::read_to_string(cluster.data().join(file));
-    let mut refused = 0;
     for way in [
         Way::ConfigurationFile,
         Way::AutoConfigurationFile,
@@ -132,11 +88,6 @@ fn a_bad_value_stops_the_start() -> Result<()> {
                 !log.contains("ready to accept connections"),
                 "{name} = '{value}': it ran first:\n{log}"
             );
-            if matches!(way, Way::ConfigurationFile) {
-                let (_, line) = fatal.split_once("FATAL:").unwrap_or(("", &fatal));
-                println!("settings: {name} = '{value}': FATAL:{line}");
-            }
-            refused += 1;
             std::fs::write(cluster.data().join(file), before)?;
             cluster.set_arguments(&[]);
         }
@@ -146,7 +97,6 @@ fn a_bad_value_stops_the_start() -> Result<()> {
     let mut client = cluster.connect()?;
     client.batch_execute("CREATE EXTENSION snowflake")?;
     assert_eq!(DEFAULT.field(ids::one(&mut client)?, "node"), 1);
-    println!("settings: {refused} bad values by 3 ways, each stopped the start with a FATAL line");
     Ok(())
 }
 
@@ -183,16 +133,12 @@ fn alter_system_with_a_bad_value_is_refused_now_or_at_the_start() -> Result<()> 
             Err(error) => {
                 let refused = ServerError::from_error(error)?;
                 assert_eq!(refused.sqlstate, "22023", "{refused}");
-                println!("settings: ALTER SYSTEM SET {name} = '{value}': {refused}");
                 cluster.restart()?;
             }
             Ok(_) => {
                 cluster.stop(Stop::Fast)?;
                 let log = cluster.start_expecting_failure()?;
                 assert!(log.contains("FATAL:") && log.contains(name), "{log}");
-                println!(
-                    "settings: ALTER SYSTEM SET {name} = '{value}' taken, and the next start refused"
-                );
             }
         }
     }
@@ -223,31 +169,11 @@ fn alter_system_warns_of_a_number_that_the_layout_does_not_have() -> Result<()> 
 }
 
 #[test]
-fn good_values_show_and_both_can_change_together() -> Result<()> {
+fn layout_and_node_number_can_change_together() -> Result<()> {
     let mut cluster = Cluster::builder()
         .conf("snowflake.node_id", 5)
         .start_with_extension()?;
     let mut client = cluster.connect()?;
-    for (name, value) in [
-        ("layout", "default"),
-        ("node_id", "5"),
-        ("max_borrow", "1s"),
-        ("max_clock_step", "1d"),
-        ("max_wait", "5s"),
-        ("copy_multi_insert", "on"),
-        ("enable_time_ranges", "on"),
-        ("lease", "2s"),
-    ] {
-        let shown = text(&mut client, &format!("SHOW snowflake.{name}"))?;
-        assert_eq!(shown.as_deref(), Some(value), "snowflake.{name}");
-    }
-    let undescribed = client.query(
-        "SELECT name FROM pg_settings WHERE name LIKE 'snowflake.%'
-         AND (short_desc IS NULL OR short_desc = '' OR extra_desc IS NULL OR extra_desc = '')",
-        &[],
-    )?;
-    assert_eq!(undescribed.len(), 0, "settings without a description");
-
     // Neither would be good without the other.
     const GAME: Fields = Fields {
         layout: "timestamp:31 node:20 sequence:12 tick:1s",
@@ -262,43 +188,17 @@ fn good_values_show_and_both_can_change_together() -> Result<()> {
     client.batch_execute("ALTER SYSTEM SET snowflake.node_id = 1000000")?;
     cluster.restart()?;
     let mut client = cluster.connect_to_new_database("game")?;
-    assert_eq!(
-        text(&mut client, "SHOW snowflake.layout")?.as_deref(),
-        Some(GAME.layout)
-    );
-    assert_eq!(
-        text(&mut client, "SHOW snowflake.node_id")?.as_deref(),
-        Some("1000000")
-    );
+    answers(&mut client, "SHOW snowflake.layout", GAME.layout)?;
+    answers(&mut client, "SHOW snowflake.node_id", "1000000")?;
     assert_eq!(GAME.field(ids::one(&mut client)?, "node"), 1_000_000);
-    println!("settings: defaults show; layout and node number changed together");
     Ok(())
 }
 
 #[test]
 fn no_session_and_no_reload_changes_what_decides_an_ids_bits() -> Result<()> {
     let cluster = Cluster::with_extension()?;
-    let mut client = cluster.connect()?;
-    client.batch_execute(
-        "CREATE ROLE ordinary LOGIN; CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-    )?;
-    for statement in [
-        "SET snowflake.layout = 'twitter'",
-        "SET LOCAL snowflake.layout = 'twitter'",
-        "SET snowflake.node_id = 2",
-        "SELECT set_config('snowflake.node_id', '2', false)",
-        "ALTER ROLE ordinary SET snowflake.node_id = 2",
-        "ALTER DATABASE postgres SET snowflake.layout = 'twitter'",
-        "ALTER FUNCTION f() SET snowflake.node_id = 2",
-        "UPDATE pg_settings SET setting = '2' WHERE name = 'snowflake.node_id'",
-        "SET snowflake.max_borrow = '1min'",
-        "SET snowflake.max_clock_step = -1",
-        "SET snowflake.lease = '1min'",
-    ] {
-        let refused = expect_error(&mut client, statement)?;
-        assert_eq!(refused.sqlstate, "55P02", "{statement}: {refused}");
-    }
-    // Nor a session's start-up options.
+    let client = cluster.connect()?;
+    // By a session's start-up options; what SET says has a golden file (settings).
     let error = cluster
         .config("postgres", "postgres")
         .options("-c snowflake.node_id=2")
@@ -311,51 +211,28 @@ fn no_session_and_no_reload_changes_what_decides_an_ids_bits() -> Result<()> {
     cluster.set_conf("snowflake.layout", "twitter")?;
     cluster.reload()?;
     for mut client in [client, cluster.connect()?] {
-        assert_eq!(
-            text(&mut client, "SHOW snowflake.node_id")?.as_deref(),
-            Some("1")
-        );
-        assert_eq!(
-            text(&mut client, "SHOW snowflake.layout")?.as_deref(),
-            Some("default")
-        );
+        answers(&mut client, "SHOW snowflake.node_id", "1")?;
+        answers(&mut client, "SHOW snowflake.layout", "default")?;
         assert_eq!(DEFAULT.field(ids::one(&mut client)?, "node"), 1);
     }
     let mut client = cluster.connect()?;
-    let pending = text(
+    answers(
         &mut client,
         "SELECT count(*) FROM pg_settings WHERE name LIKE 'snowflake.%' AND pending_restart",
+        "2",
     )?;
-    assert_eq!(
-        pending.as_deref(),
-        Some("2"),
-        "pending_restart should tell the DBA"
-    );
 
     // What may change while the server runs, does; and a bad value doesn't.
     cluster.set_conf("snowflake.max_borrow", "7s")?;
     cluster.set_conf("snowflake.lease", "soon")?;
     cluster.reload()?;
-    assert_eq!(
-        text(&mut client, "SHOW snowflake.lease")?.as_deref(),
-        Some("2s")
-    );
+    answers(&mut client, "SHOW snowflake.lease", "2s")?;
     cluster.set_conf("snowflake.lease", "3s")?;
     cluster.reload()?;
-    assert_eq!(
-        text(&mut client, "SHOW snowflake.lease")?.as_deref(),
-        Some("3s")
-    );
-    assert_eq!(
-        text(&mut client, "SHOW snowflake.max_borrow")?.as_deref(),
-        Some("7s")
-    );
+    answers(&mut client, "SHOW snowflake.lease", "3s")?;
+    answers(&mut client, "SHOW snowflake.max_borrow", "7s")?;
     client.batch_execute("SET snowflake.max_wait = '1s'")?;
-    let refused = expect_error(&mut client, "SET snowflake.max_wait = -1")?;
-    assert_eq!(refused.sqlstate, "22023", "{refused}");
-    println!(
-        "settings: 12 ways to change the layout, the node number or a server-wide limit refused with 55P02"
-    );
+    refused(&mut client, "SET snowflake.max_wait = -1", "22023")?;
     Ok(())
 }
 
@@ -383,7 +260,6 @@ fn without_a_node_number_nothing_is_issued() -> Result<()> {
             refused.hint.contains("snowflake.node_id = 0"),
             "the hint should name the line to add: {refused}"
         );
-        println!("settings: node_id not set: {refused}");
     }
     // IDs can still be read.
     let id = text(
@@ -414,7 +290,6 @@ fn a_library_that_is_not_preloaded_decodes_and_names_the_setting() -> Result<()>
             assert_eq!(refused.sqlstate, "55000", "{refused}");
             assert!(refused.message.contains(what_is_missing()?), "{refused}");
             assert!(refused.hint.contains(what_is_missing()?), "{refused}");
-            println!("settings: not preloaded: {refused}");
         }
         let refused = expect_error(&mut client, "SELECT snowflake_currval()")?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
@@ -492,9 +367,8 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
         client.batch_execute("SET snowflake.layout = 'twitter'")?;
         let same =
             format!("SELECT snowflake_timestamp({ID}) = snowflake_timestamp({ID}, 'instagram')");
-        assert_eq!(text(&mut client, &same)?.as_deref(), Some("t"));
-        let refused = expect_error(&mut client, "SET snowflake.layout = 'twitter'")?;
-        assert_eq!(refused.sqlstate, "55P02", "{refused}");
+        answers(&mut client, &same, "t")?;
+        refused(&mut client, "SET snowflake.layout = 'twitter'", "55P02")?;
         return Ok(());
     }
     // Without the library's own setting it is a text that any role may set.
@@ -502,8 +376,7 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
     let refused = expect_error(&mut client, "SELECT snowflake_timestamp(1)")?;
     assert_eq!(refused.sqlstate, "22023", "{refused}");
     assert_eq!(refused.detail, "The fields take 73 bits; an ID has 63.");
-    let named = text(&mut client, "SELECT snowflake_sequence(5, 'default')")?;
-    assert_eq!(named.as_deref(), Some("5"));
+    answers(&mut client, "SELECT snowflake_sequence(5, 'default')", "5")?;
     client.batch_execute(
         "CREATE DATABASE japanese TEMPLATE template0 ENCODING 'EUC_JP' LC_COLLATE 'C' LC_CTYPE 'C'",
     )?;
@@ -516,11 +389,7 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
     }
     client.batch_execute("SET snowflake.layout = 'discord'")?;
     let same = "SELECT snowflake_timestamp(1) = snowflake_timestamp(1, 'discord')";
-    assert_eq!(text(client, same)?.as_deref(), Some("t"));
-    println!(
-        "settings: not preloaded: {} functions by 3 settings; 6 settings that are no layouts refused",
-        calls.len() + 1
-    );
+    answers(client, same, "t")?;
     Ok(())
 }
 

@@ -3,16 +3,7 @@
 //! XX000 (an internal error, which DBAs take for a bug and monitoring for an
 //! alarm) or costs the connection.
 
-use std::time::Duration;
-
-use anyhow::Result;
-use postgres::{Client, NoTls};
-use snowflake_tests::ids;
-use snowflake_tests::query::text;
-use snowflake_tests::server_error::{ServerError, expect_error};
-use snowflake_tests::{Cluster, wait};
-
-use crate::support::refused;
+use crate::support::*;
 
 /// PostgreSQL's error style guide, as far as a program can check it. The
 /// reason why a layout is invalid may be a phrase: the same words are part of a
@@ -40,7 +31,6 @@ fn assert_style(refused: &ServerError) {
 /// Runs a statement with a mistake, whose answer has this SQLSTATE and these parts.
 fn mistake(client: &mut Client, sql: &str, sqlstate: &str, parts: &[&str]) -> Result<ServerError> {
     let refused = refused(client, sql, sqlstate)?;
-    println!("errors: {sql}\n        {refused}");
     assert_style(&refused);
     let all = refused.to_string();
     for part in parts {
@@ -99,24 +89,8 @@ fn administrative_functions_need_their_rights() -> Result<()> {
         "2BP01",
         &[],
     )?;
-    // Everything it owns, but for its inner functions, can be recognised by its description.
-    let mute = superuser.query(
-        "SELECT pg_describe_object(classid, objid, objsubid) FROM pg_depend
-         WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-           AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
-           AND classid IN ('pg_proc'::regclass, 'pg_class'::regclass)
-           AND objid NOT IN (SELECT oid FROM pg_proc WHERE pronamespace = 'snowflake_internal'::regnamespace)
-           AND obj_description(objid, CASE classid WHEN 'pg_proc'::regclass THEN 'pg_proc'
-                                              ELSE 'pg_class' END) IS NULL",
-        &[],
-    )?;
-    let mute: Vec<&str> = mute.iter().map(|row| row.get(0)).collect();
-    assert!(mute.is_empty(), "without a description: {mute:?}");
     // The one who made it may drop it, and make it again.
     maker.batch_execute("DROP EXTENSION snowflake; CREATE EXTENSION snowflake SCHEMA ids")?;
-    println!(
-        "errors: trusted extension: made, used and dropped without a superuser; its mark is out of reach"
-    );
     Ok(())
 }
 
@@ -135,7 +109,6 @@ fn an_odd_mark_is_no_internal_error() -> Result<()> {
         match client.simple_query("SELECT snowflake_nextval()") {
             Err(error) => {
                 let refused = ServerError::from_error(error)?;
-                println!("errors: mark = {value}: {refused}");
                 assert_eq!(refused.sqlstate, "58000", "{refused}");
                 assert_style(&refused);
             }
@@ -177,32 +150,31 @@ fn no_answer_or_log_has_a_backtrace() -> Result<()> {
     })?;
     token.cancel_query(NoTls)?;
     let cancelled = call.join().expect("the thread of the call")?;
-    println!("errors: with RUST_BACKTRACE=1: {cancelled}");
     assert_eq!(cancelled.sqlstate, "57014", "{cancelled}");
     assert_eq!(cancelled.detail, "", "{cancelled}");
     assert_no_backtrace(&cluster)?;
 
     // Loaded late, by a session.
     let cluster = builder().without_preload().start_with_extension()?;
-    let refused = expect_error(&mut cluster.connect()?, "SELECT snowflake_decode(-1)")?;
-    assert_eq!(refused.sqlstate, "22003", "{refused}");
+    refused(
+        &mut cluster.connect()?,
+        "SELECT snowflake_decode(-1)",
+        "22003",
+    )?;
     assert_no_backtrace(&cluster)
 }
 
 fn assert_no_backtrace(cluster: &Cluster) -> Result<()> {
     let mut client = cluster.connect()?;
-    let variables = text(
+    answers(
         &mut client,
         "LOAD 'snowflake'; \
          CREATE TEMP TABLE environment (line text); \
          COPY environment FROM PROGRAM 'env'; \
          SELECT string_agg(line, ' ' ORDER BY line) FROM environment \
          WHERE line ~ '^RUST_(LIB_)?BACKTRACE='",
+        "RUST_BACKTRACE=1 RUST_LIB_BACKTRACE=full",
     )?;
-    assert_eq!(
-        variables.as_deref(),
-        Some("RUST_BACKTRACE=1 RUST_LIB_BACKTRACE=full")
-    );
     let log = cluster.log()?;
     for trace in ["pgrx_pg_sys::", "rust_end_short_backtrace"] {
         assert!(!log.contains(trace), "\"{trace}\" in the log:\n{log}");

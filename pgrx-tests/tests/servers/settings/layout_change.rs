@@ -14,17 +14,9 @@
 //! them.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, ensure};
-use postgres::{Client, NoTls};
-use snowflake_tests::ids::{self, DEFAULT, SLOW_SLOTS, Tally, assert_increasing, grouped};
-use snowflake_tests::query::{number, text};
-use snowflake_tests::server_error::expect_error;
-use snowflake_tests::{Cluster, ClusterBuilder, Stop};
 
 use crate::faults::mark::set_clock;
-use crate::support::{in_sessions, refused};
+use crate::support::*;
 
 /// Enough for every slot of [`SLOW_SLOTS`], twice.
 const SESSIONS: usize = 8;
@@ -87,69 +79,9 @@ fn refused_everywhere(cluster: &Cluster) -> Result<(usize, Duration)> {
         refused(&mut client, "SELECT snowflake_currval()", "55000")?;
     }
     let mut client = cluster.connect()?;
-    let waits = number(&mut client, "SELECT waits FROM snowflake_status")?;
-    assert_eq!(waits, 0, "a call has waited before it was refused");
+    answers(&mut client, "SELECT waits FROM snowflake_status", 0)?;
     assert_eq!(mark(&mut client)?, before, "the mark was moved");
     Ok((refusals, longest))
-}
-
-/// From one preset to another, each of whose IDs are greater at present, and
-/// then to other forms.
-#[test]
-fn a_layout_with_greater_ids_continues_above() -> Result<()> {
-    let layouts = [
-        // The same fields in another order: the numbers are as large as before.
-        "timestamp:41 sequence:12 backend:4 node:6",
-        // An earlier epoch.
-        "timestamp:41 node:6 backend:4 sequence:12 epoch:2024-07-01T00:00:00Z",
-        "pgedge",
-        "tsid",
-        "discord",
-        "twitter",
-        // More bits below the timestamp.
-        "instagram",
-        "timestamp:40 node:10 backend:4 sequence:9 epoch:2011-08-24T21:07:01.721Z",
-        // Another tick.
-        "timestamp:29 node:10 backend:4 sequence:20 tick:1s epoch:2018-01-01T00:00:00Z",
-    ];
-    let mut cluster = Cluster::with_extension()?;
-    cluster.connect()?.batch_execute(TABLE)?;
-    let mut received = take(&cluster, 1_000, |_| true)?;
-    let mut longest = Duration::ZERO;
-    for (round, layout) in layouts.into_iter().enumerate() {
-        let highest = *received.iter().max().context("no IDs")?;
-        change_to(&mut cluster, layout)?;
-        let mut client = cluster.connect()?;
-        let begun = Instant::now();
-        let first: i64 = client
-            .query_one("INSERT INTO rows DEFAULT VALUES RETURNING id", &[])?
-            .get(0);
-        longest = longest.max(begun.elapsed());
-        assert!(first > highest, "{layout}: {first} came after {highest}");
-        received.push(first);
-        let more = take(&cluster, 1_000, |_| true)?;
-        assert!(more.len() >= 1_000);
-        assert!(more.iter().all(|&id| id > highest), "{layout}");
-        received.extend(more);
-        // Whatever IDs are like now, they are the present's, and each start
-        // before this one may have put them ahead by 3 s.
-        let off: f64 = client
-            .query_one(
-                "SELECT extract(epoch FROM (snowflake_decode($1)).created_at - now())::float8",
-                &[&first],
-            )?
-            .get(0);
-        let most = 3.0 * (round + 1) as f64;
-        assert!((-600.0..=most).contains(&off), "{layout}: {off} s off");
-    }
-    let tally = Tally::of(received);
-    println!(
-        "layout: {} changes to a layout of greater IDs: {tally}, longest first call {:.1} ms",
-        layouts.len(),
-        longest.as_secs_f64() * 1e3
-    );
-    tally.assert_unique();
-    Ok(())
 }
 
 /// To layouts of smaller IDs, and back each time.
@@ -170,10 +102,6 @@ fn a_layout_with_smaller_ids_issues_nothing() -> Result<()> {
     for (round, layout) in layouts.iter().enumerate() {
         let highest = *received.iter().max().context("no IDs")?;
         change_to(&mut cluster, layout)?;
-        println!(
-            "layout: \"{layout}\" after \"default\": {}",
-            expect_error(&mut cluster.connect()?, CALLS[0])?
-        );
         let (count, took) = refused_everywhere(&cluster)?;
         refusals += count;
         longest = longest.max(took);
@@ -187,7 +115,7 @@ fn a_layout_with_smaller_ids_issues_nothing() -> Result<()> {
         let decoded = format!(
             "SELECT (snowflake_decode({highest}, 'default')).node_id FROM snowflake_status"
         );
-        assert_eq!(text(&mut client, &decoded)?.as_deref(), Some("1"));
+        answers(&mut client, &decoded, "1")?;
 
         change_to(&mut cluster, "default")?;
         let begun = Instant::now();
@@ -393,7 +321,7 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     reader.query("SELECT snowflake_timestamp(id, 'default') FROM rows", &[])?;
     assert_eq!(notices(), Vec::<String>::new());
     let audit = "SELECT ids FROM snowflake_audit('rows') WHERE finding = 'IDs of another layout'";
-    assert_eq!(text(&mut cluster.connect()?, audit)?.as_deref(), Some("4"));
+    answers(&mut cluster.connect()?, audit, "4")?;
 
     // A dump carries it to a server with yet another layout, or with the same.
     let dump = cluster.dump("postgres", &["--format=plain"])?;
@@ -408,16 +336,14 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
             .batch_execute("CREATE DATABASE restored")?;
         let output = target.restore(&dump, "psql", "postgres", "restored", &[])?;
         ensure!(output.status.success(), "the restore failed");
-        let status = text(&mut target.connect_to("restored")?, STATUS)?;
-        assert_eq!(status.as_deref(), Some(is_same), "restored under {layout}");
+        answers(&mut target.connect_to("restored")?, STATUS, is_same)?;
     }
 
     let mut ordinary = {
         cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
         cluster.connect_as("app", "postgres")?
     };
-    let refused = expect_error(&mut ordinary, "SELECT snowflake_accept_layout()")?;
-    assert_eq!(refused.sqlstate, "42501", "{refused}");
+    refused(&mut ordinary, "SELECT snowflake_accept_layout()", "42501")?;
     let mut client = cluster.connect()?;
     client.batch_execute("SELECT snowflake_accept_layout()")?;
     assert_eq!(same(&cluster)?.as_deref(), Some("t"));
@@ -427,9 +353,6 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     cluster.restart()?;
     ids::one(&mut cluster.connect()?)?;
     assert_eq!(cluster.log_since_start()?.matches(LINE).count(), 0);
-    println!(
-        "layout: a change is in the log once, in the status, the audit, a notice a session; accepted, in none"
-    );
     Ok(())
 }
 

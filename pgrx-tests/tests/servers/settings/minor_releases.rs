@@ -8,12 +8,9 @@
 
 use std::io::Write;
 
-use anyhow::{Context, Result};
-use snowflake_tests::ids::{self, SLOW_TICK, Tally};
-use snowflake_tests::query::{number, value};
-use snowflake_tests::{Cluster, Installation, online};
+use snowflake_tests::ids::SLOW_TICK;
 
-use crate::support::run;
+use crate::support::*;
 
 /// The library that a server loads, byte for byte.
 fn library(installation: &Installation) -> Result<Vec<u8>> {
@@ -48,10 +45,11 @@ fn generate(cluster: &Cluster) -> Result<Vec<i64>> {
     )?;
     // Decoded by the library, and by separate arithmetic.
     let last = *received.last().context("no IDs")?;
-    assert_eq!(
-        number(&mut client, &format!("SELECT snowflake_sequence({last})"))?,
-        SLOW_TICK.field(last, "sequence")
-    );
+    answers(
+        &mut client,
+        &format!("SELECT snowflake_sequence({last})"),
+        SLOW_TICK.field(last, "sequence"),
+    )?;
     Ok(received)
 }
 
@@ -92,13 +90,11 @@ fn take_over(from: &Installation, to: &Installation) -> Result<()> {
     received.extend(generate(&standby)?);
     let mut client = standby.connect()?;
     online::migrate(&mut client, "'t'")?;
-    assert_eq!(
-        value(
-            &mut client,
-            "SELECT count(*) || ' ' || max(length(id::text)) || ' ' || pg_typeof(max(id)) FROM t"
-        )?,
-        "500 3 bigint"
-    );
+    answers(
+        &mut client,
+        "SELECT count(*) || ' ' || max(length(id::text)) || ' ' || pg_typeof(max(id)) FROM t",
+        "500 3 bigint",
+    )?;
     ids::fetch_into(
         &mut client,
         "INSERT INTO t (x) SELECT 'y' FROM generate_series(1, 100) RETURNING id",

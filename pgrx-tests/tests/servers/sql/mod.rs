@@ -6,10 +6,9 @@ mod parallel;
 
 use std::cell::RefCell;
 
-use anyhow::Result;
-use postgres::Client;
 use postgres::types::FromSql;
-use snowflake_tests::Cluster;
+
+use crate::support::*;
 
 thread_local! {
     /// The session is closed before its server is stopped.

@@ -1,13 +1,7 @@
 //! Each SQL function beside a parallel scan, and those that are PARALLEL SAFE in parallel
 //! workers: that needs processes, which golden files cannot ask for in each place.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Result, ensure};
-use postgres::Client;
-use snowflake_tests::Cluster;
-use snowflake_tests::query::{number, value};
-use snowflake_tests::server_error::ServerError;
+use crate::support::*;
 
 /// A value of each type that a function takes; NULL for others.
 const VALUES: [(&str, &str); 14] = [
@@ -136,8 +130,7 @@ fn each_function_can_be_called_with_parallel_plans() -> Result<()> {
          SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off",
     )?;
     let functions = Function::all(client)?;
-    let (mut calls, mut beside, mut inside) = (0, 0, 0);
-    let mut answers = BTreeMap::<String, usize>::new();
+    let mut inside = 0;
     for function in &functions {
         let call = function.call(false);
         let statement = format!(
@@ -156,9 +149,6 @@ fn each_function_can_be_called_with_parallel_plans() -> Result<()> {
             answer == alone,
             "{call}: {answer} beside a parallel scan, {alone} alone"
         );
-        *answers.entry(answer).or_default() += 1;
-        calls += 1;
-        beside += usize::from(is_parallel == Some(true));
         if !function.is_safe {
             continue;
         }
@@ -177,15 +167,8 @@ fn each_function_can_be_called_with_parallel_plans() -> Result<()> {
             answer == alone,
             "{call}: {answer} in workers, {alone} alone"
         );
-        *answers.entry(answer).or_default() += 1;
-        calls += 1;
         inside += usize::from(is_parallel);
     }
-    println!(
-        "parallel: {} functions of PostgreSQL {}, {calls} calls, {beside} beside a Gather, {inside} inside one: {answers:?}; 0 failures",
-        functions.len(),
-        value(client, "SHOW server_version")?
-    );
     ensure!(inside > 30, "{inside} plans had a Gather");
 
     // And a wrong marking is found.

@@ -1,14 +1,11 @@
 //! Dumps of a database of today's version and of an updated one, restored where the
 //! next version is installed, by the owner of the database, who is no superuser.
 
-use anyhow::{Result, ensure};
-use snowflake_tests::ids::{self, Tally};
 use snowflake_tests::next_version::next_version;
-use snowflake_tests::query::{number, value};
 
 use super::fingerprint::assert_same;
 use super::{CREATE, REVERTED_BY, UPDATE, VERSION, create_database, create_in_use, finish, server};
-use crate::support::run;
+use crate::support::*;
 
 /// Options of `pg_dump`, and the program that restores the dump, with its options.
 const FORMS: &[(&[&str], &str, &[&str])] = &[
@@ -53,11 +50,11 @@ fn dump_and_restore(is_updated: bool) -> Result<()> {
             "{errors}"
         );
         let mut restored = target.connect_as("app", &database)?;
-        assert_eq!(value(&mut restored, VERSION)?, next.next);
+        answers(&mut restored, VERSION, &next.next)?;
         // The appended column is restored with the others, and is NULL in a record of
         // today's version.
         let by = if is_updated { "app" } else { "unknown" };
-        assert_eq!(value(&mut restored, REVERTED_BY)?, by);
+        answers(&mut restored, REVERTED_BY, by)?;
         let restored_mark = number(&mut restored, MARK)?;
         let mut after = ids::nextval(&mut restored, 20_000)?;
         ensure!(

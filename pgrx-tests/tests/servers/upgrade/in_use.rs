@@ -1,16 +1,13 @@
 //! An update beside sessions at work, and in databases with other settings.
 
-use anyhow::{Result, ensure};
-use snowflake_tests::ids::{self, Tally};
 use snowflake_tests::next_version::next_version;
-use snowflake_tests::query::value;
 
 use super::fingerprint::{assert_same, difference, fingerprint};
 use super::{
     CREATE, PausedUpdate, REVERTED_BY, UPDATE, VERSION, continue_workload, create_database,
     create_in_use, create_version, finish, server, start_workload,
 };
-use crate::support::{refused, run};
+use crate::support::*;
 
 /// What an administrator has granted and revoked.
 const GRANTED: &str = "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO reader; GRANT SELECT ON snowflake_internal.mark TO reader;
@@ -45,14 +42,14 @@ fn an_update_in_use_gives_the_objects_of_a_fresh_install() -> Result<()> {
     continue_workload(&workload)?;
     received.extend(workload.end()?.ids.concat());
 
-    assert_eq!(value(&mut old, VERSION)?, next.next);
+    answers(&mut old, VERSION, &next.next)?;
     assert_same(&cluster, ("fresh", "old"), "in use")?;
     received.extend(ids::nextval(&mut app, 20_000)?);
     received.push(finish(&mut app)?);
-    assert_eq!(value(&mut app, REVERTED_BY)?, "app");
+    answers(&mut app, REVERTED_BY, "app")?;
     let age = "SELECT snowflake_age(snowflake_nextval()) < '1 hour'";
     refused(&mut app, age, "42501")?;
-    assert_eq!(value(&mut old, age)?, "t");
+    answers(&mut old, age, "t")?;
     let tally = Tally::of(received);
     println!(
         "upgrade: {} descriptions updated in use: {tally}",

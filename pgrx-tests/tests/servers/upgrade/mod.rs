@@ -9,18 +9,13 @@ mod in_use;
 mod standby;
 mod under_way;
 
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread::JoinHandle;
 
-use anyhow::{Result, bail, ensure};
-use postgres::Client;
 use snowflake_tests::next_version::{NextVersion, PAUSE_UPDATES};
-use snowflake_tests::query::{number, value};
 use snowflake_tests::workload::{self, Mode, Workload};
-use snowflake_tests::{Cluster, ClusterBuilder, ids, online};
 
 use crate::migration::run_before;
-use crate::support::run;
+use crate::support::*;
 
 const CREATE: &str = "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate";
 const UPDATE: &str = "ALTER EXTENSION snowflake UPDATE; ALTER EXTENSION snowflake_migrate UPDATE";

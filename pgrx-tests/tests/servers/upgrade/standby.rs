@@ -1,15 +1,11 @@
 //! An update of a primary, and a promotion of its standby.
 
-use anyhow::{Context, Result};
-use snowflake_tests::Cluster;
-use snowflake_tests::ids::{self, SLOW_SLOTS, Tally};
 use snowflake_tests::next_version::next_version;
-use snowflake_tests::query::value;
 
 use super::fingerprint::assert_same;
 use super::{CREATE, PausedUpdate, VERSION, create_database, create_version, start};
 use crate::faults::mark::{dense, set_clock};
-use crate::support::{in_sessions, refused, run};
+use crate::support::*;
 
 /// Rows in eight sessions. Returns their IDs.
 fn insert(cluster: &Cluster) -> Result<Vec<i64>> {
@@ -42,13 +38,13 @@ fn update_and_promote(is_protected: bool) -> Result<Tally> {
     let mut received = insert(&primary)?;
     standby.catch_up_with(&primary)?;
     let mut reader = standby.connect_to("old")?;
-    assert_eq!(value(&mut reader, VERSION)?, next.today);
+    answers(&mut reader, VERSION, &next.today)?;
     let update = PausedUpdate::begin(&primary)?;
     received.extend(insert(&primary)?);
     update.finish()?;
     received.extend(insert(&primary)?);
     standby.catch_up_with(&primary)?;
-    assert_eq!(value(&mut reader, VERSION)?, next.next);
+    answers(&mut reader, VERSION, &next.next)?;
     refused(&mut reader, "SELECT snowflake_nextval()", "25006")?;
 
     standby.promote()?;

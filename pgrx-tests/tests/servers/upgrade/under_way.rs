@@ -1,14 +1,9 @@
 //! Online migrations that were begun before an update.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use snowflake_tests::ids::{self, Tally};
 use snowflake_tests::next_version::next_version;
-use snowflake_tests::online;
-use snowflake_tests::query::{number, value};
 
 use super::{PausedUpdate, REVERTED_BY, create_in_use, server};
-use crate::support::run;
+use crate::support::*;
 
 /// A table that references itself, and one that references it.
 fn create_table(app: &mut Client, name: &str) -> Result<()> {
@@ -68,7 +63,7 @@ fn a_migration_begun_before_the_update_is_finished_after_it() -> Result<()> {
                 "SELECT (SELECT count(*) FROM own.{name} WHERE n <= 400 AND (id <> n OR parent IS DISTINCT FROM nullif(n - 1, 0)))
                       + (SELECT count(*) FROM own.{name}_child AS c LEFT JOIN own.{name} AS p ON p.id = c.p_id WHERE p.id IS NULL OR c.n <> p.n)"
             );
-            assert_eq!(number(&mut app, &broken)?, 0, "{name}");
+            answers(&mut app, &broken, 0)?;
             received.extend(insert(&mut app, name)?);
         }
         let highest = format!("SELECT max(id) FROM own.{name} WHERE id < 1 << 30");
@@ -81,7 +76,7 @@ fn a_migration_begun_before_the_update_is_finished_after_it() -> Result<()> {
             "{name}: {id} comes after {highest}"
         );
     }
-    assert_eq!(value(&mut app, REVERTED_BY)?, "app");
+    answers(&mut app, REVERTED_BY, "app")?;
     let tally = Tally::of(received);
     println!(
         "upgrade: {} online migrations finished or reverted after the update: {tally}",
