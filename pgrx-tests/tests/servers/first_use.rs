@@ -278,12 +278,19 @@ fn the_first_call_works_anywhere() -> Result<()> {
     let cluster = server()?;
     let mut leader = cluster.connect()?;
     leader.batch_execute(parallel)?;
-    leader.batch_execute("CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) AS n; ANALYZE big")?;
-    leader.batch_execute("BEGIN; CREATE TABLE made AS SELECT snowflake_nextval() AS id FROM big; ROLLBACK")?;
+    leader.batch_execute(
+        "CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) AS n; ANALYZE big",
+    )?;
+    leader.batch_execute(
+        "BEGIN; CREATE TABLE made AS SELECT snowflake_nextval() AS id FROM big; ROLLBACK",
+    )?;
     drop(leader);
     let mut reader = cluster.connect()?;
     let id = ids::one(&mut reader)?;
-    wait_until(&mut reader, &format!("SELECT snowflake_resolved_id() > {id}"))?;
+    wait_until(
+        &mut reader,
+        &format!("SELECT snowflake_resolved_id() > {id}"),
+    )?;
     // In a parallel worker: directly, and in a function, of which the leader does not know that it
     // is the library's.
     let cluster = server()?;
