@@ -216,7 +216,7 @@ test_core() { timed_tests -p pg-snowflake-id --lib --tests -- -Zunstable-options
 # The same with what the benchmarks compute, what judges servers, and the examples of documentation.
 test_crates() {
     timed_tests --workspace --exclude snowflake --exclude snowflake-tests --exclude snowflake-sim --lib --bins --tests -- -Zunstable-options --report-time &&
-        timed_tests -p snowflake-tests -p snowflake-sim --lib --test traced -- -Zunstable-options --report-time &&
+        timed_tests -p snowflake-tests -p snowflake-sim --lib --test traced --test decided -- -Zunstable-options --report-time &&
         cargo test --ignore-rust-version -p pg-snowflake-id --doc
 }
 

@@ -5,6 +5,7 @@
 #[allow(missing_docs)]
 pub enum Fault {
     SlowDisk,
+    SlowProcessor,
     LookAtFloor,
     Cancel,
     LockMark,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use snowflake_id::protocol::{Clocks, MarkPage, accept_clock};
-use snowflake_id::{Identity, Layout};
+use snowflake_id::{Identity, Layout, Now};
 
 use crate::checks;
 use crate::fault::Fault;
@@ -45,7 +45,9 @@ impl Fleet {
             Fault::RestoreDump | Fault::MoveByDump | Fault::DropDatabase => {
                 self.dumps(number, fault)
             }
-            Fault::FloorFails | Fault::FullDisk | Fault::SlowDisk => self.disks(number, fault),
+            Fault::FloorFails | Fault::FullDisk | Fault::SlowDisk | Fault::SlowProcessor => {
+                self.disks(number, fault)
+            }
             Fault::Cancel | Fault::LookAtFloor => self.calls(number, fault),
         };
         if done {
@@ -151,7 +153,8 @@ impl Fleet {
                     return false;
                 }
                 let now = clock.now(wall, boot, settings.limits(&server.layout()));
-                checks::accepted(&world, &server, now);
+                let is_used = matches!(now, Now::Wall(_) | Now::Slewed(_));
+                checks::accepted(&world, &server, is_used);
                 server
                     .trusted
                     .set(server.trusted.get().max(wall.unix_micros() - world.now()));
@@ -337,7 +340,7 @@ impl Fleet {
         }
     }
 
-    /// Its disk.
+    /// Its disk, and the processor of all.
     fn disks(&mut self, number: usize, fault: Fault) -> bool {
         let world = Rc::clone(&self.world);
         let server = Rc::clone(&self.servers[number]);
@@ -353,6 +356,11 @@ impl Fleet {
             }
             Fault::SlowDisk => {
                 server.flush_micros.set(i64::from(choices.below(200_000)));
+                true
+            }
+            // A call may take longer than what it reserves.
+            Fault::SlowProcessor => {
+                world.set_step_micros(choices.of(&[1, 1_000, 3_000]));
                 true
             }
             _ => false,

@@ -53,10 +53,11 @@ fn go_on(fleet: &mut Fleet) {
     let turns = 100 + choices.below(1_500);
     let fault_in = choices.of(&[100, 12, 40]);
     let most_steps = choices.of(&[100, 1, 5, 25]);
+    let kinds = kinds(choices);
     for _ in 0..turns {
         if choices.one_in(fault_in) {
             let server = choices.below(fleet.servers.len() as u32) as usize;
-            let fault = choices.of(Fault::value_variants());
+            let fault = choices.of(&kinds);
             fleet.strike(server, fault);
         }
         fleet.turn(most_steps);
@@ -65,6 +66,16 @@ fn go_on(fleet: &mut Fleet) {
         }
     }
     recover(fleet, most_steps);
+}
+
+/// All kinds of faults, or a few, which then meet each other often ("swarm testing").
+fn kinds(choices: &Choices) -> Vec<Fault> {
+    match choices.of(&[0, 2, 6]) {
+        0 => Fault::value_variants().to_vec(),
+        few => (0..few)
+            .map(|_| choices.of(Fault::value_variants()))
+            .collect(),
+    }
 }
 
 /// When all faults have ended, IDs are issued again.

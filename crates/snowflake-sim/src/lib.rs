@@ -15,7 +15,8 @@
 //! transactions  the numbers of transactions, and what a snapshot sees
 //! work        what sessions do: transactions, readers, heartbeats, administration
 //! faults      what happens to servers
-//! lineage     what has been issued, and what must hold
+//! lineage     what has been issued
+//! checks      what must hold
 //! history     one history from its beginning to its end
 //! instance    small instances, all of whose histories are explored
 //! played      histories that a real server plays, too

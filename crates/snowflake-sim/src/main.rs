@@ -38,6 +38,9 @@ struct Options {
     /// What to take away of it.
     #[arg(long)]
     sql_without: Option<Without>,
+    /// Only what was violated, not the shortest story of it.
+    #[arg(long)]
+    brief: bool,
     /// Tells the history of the seed.
     #[arg(long)]
     story: bool,
@@ -122,7 +125,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let ended = report(&options, first, sums);
-    if options.without.is_some() || in_sql(options.minutes / 10.0) {
+    if options.without.is_some() || options.brief || in_sql(options.minutes / 10.0) {
         return ended;
     }
     ExitCode::FAILURE
@@ -157,6 +160,9 @@ fn report(options: &Options, first: u64, sums: Sums) -> ExitCode {
         "violation with seed {seed}: {}",
         outcome.violation.unwrap_or_default()
     );
+    if options.brief {
+        return ended_well(options.without.is_some());
+    }
     let shortest = shrink(outcome.choices.clone(), options.without);
     println!(
         "{} choices, shrunk to {}; its story:",

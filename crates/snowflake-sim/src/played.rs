@@ -5,15 +5,21 @@
 //! Between two steps nothing runs, so these histories have no interleavings: [`crate::history`] has
 //! them. What they show is that a server's pages, log, shared memory, settings and processes are what
 //! the simulator takes them for.
+//!
+//! What a step ends with is judged, too ([`crate::checks`]). So where both have the same defect, and do
+//! not differ, the server's answers are found wrong all the same.
 
 use std::num::NonZeroU32;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use snowflake_id::protocol::{MarkPage, ServerSettings, draw};
-use snowflake_id::{ClockOffset, Identity, Layout, SnowflakeId};
+use snowflake_id::protocol::{
+    Clocks, MarkPage, NotAccepted, Process, ServerSettings, accept_clock, draw,
+};
+use snowflake_id::{ClockOffset, Identity, Layout, Run, SnowflakeId};
 
+use crate::checks::{self, Began};
 use crate::choices::Choices;
 use crate::protection::Protection;
 use crate::server::{Config, DATABASES, Machine, Record, Server};
@@ -69,6 +75,8 @@ pub enum Step {
     Restart,
     /// The same, with another node number.
     OtherNode(u32),
+    /// A superuser accepts the clock as it is.
+    AcceptClock(Who),
     /// The server is killed, and a standby that has all of its log takes over.
     Promote,
 }
@@ -148,7 +156,7 @@ fn step(choices: &Choices, promotes: bool) -> Step {
     // Every order of magnitude is equally likely.
     let micros =
         || i64::from(choices.below(1_000) + 1) * choices.of(&[1, 1_000, 10_000, 1_000_000]);
-    match choices.below(40) {
+    match choices.below(42) {
         0..8 => Step::Draw(who, 1 << choices.below(8)),
         8..14 => Step::DrawRun(who, (1 << choices.below(10)) + choices.below(8)),
         14..19 => Step::Ask(who),
@@ -164,6 +172,7 @@ fn step(choices: &Choices, promotes: bool) -> Step {
         36 => Step::Kill,
         37 => Step::Restart,
         38 => Step::OtherNode(choices.below(3)),
+        39..41 => Step::AcceptClock(who),
         _ if promotes => Step::Promote,
         _ => Step::Kill,
     }
@@ -206,6 +215,11 @@ impl Play {
     /// True time, microseconds since 1970.
     pub fn now(&self) -> i64 {
         self.world.now()
+    }
+
+    /// What the wall clock shows, microseconds since 1970.
+    pub fn wall(&self) -> i64 {
+        self.server.wall(&self.world).unix_micros()
     }
 
     /// What must not have been.
@@ -270,6 +284,12 @@ impl Play {
                 }
                 Outcome::Done
             }
+            Step::AcceptClock(who) => {
+                let session = self.session(who, process);
+                session.begin_call();
+                let clocks = wait(&self.world, Process::clocks(&*session));
+                accepted(&session, clocks)
+            }
             Step::KillBackend(_) => {
                 self.end();
                 self.start(true);
@@ -321,7 +341,11 @@ impl Play {
         let moment = transactions.moment();
         drop(transactions);
         session.begin_call();
-        Outcome::Answer(wait(&self.world, work::ask(session, moment)))
+        let answer = wait(&self.world, work::ask(session, moment));
+        if let Some(answer) = answer {
+            checks::answered(session, answer, None);
+        }
+        Outcome::Answer(answer)
     }
 
     fn session(&mut self, who: Who, process: u32) -> Rc<Session> {
@@ -350,7 +374,9 @@ impl Play {
         };
         let end = self.server.write(Record::Mark(database, page));
         self.server.pages.borrow_mut().marks[database] = (page, end);
+        // Who sets a mark takes its promise from readers.
         self.server.is_set_back[database].set(true);
+        self.server.lineage.borrow_mut().answered[database] = 0;
     }
 
     fn end(&mut self) {
@@ -363,6 +389,8 @@ impl Play {
     fn start(&mut self, after_a_backend: bool) {
         let before = self.offset();
         self.server.start(&self.world, false, DATABASES as u32);
+        // How far ahead IDs may be without reason is for histories in which time passes.
+        self.server.lineage.borrow_mut().lead = i64::MAX / 4;
         if after_a_backend {
             if let Some(memory) = &*self.server.memory.borrow() {
                 memory.slewed_clock().trust(self.started);
@@ -406,25 +434,50 @@ fn identity(layout: Layout, node: u32) -> Identity {
 }
 
 async fn calls(session: &Session, count: u32) -> Result<Vec<i64>, CallError> {
-    let mut ids = Vec::new();
+    let (mut ids, mut last) = (Vec::new(), i64::MIN);
     for _ in 0..count {
+        let began = Began::of(session);
         let (slot, run) = session.next(NonZeroU32::MIN).await?;
-        ids.extend(session.identity().ids(slot, run).map(|id| id.get()));
+        drawn(session, slot, run, began, &mut last, &mut ids);
     }
     Ok(ids)
 }
 
 /// As `src/sql/generate.rs`: runs of 16, and of twice as many each time.
 async fn run(session: &Session, count: u32) -> Result<Vec<i64>, CallError> {
-    let mut ids = Vec::new();
+    let (mut ids, mut last) = (Vec::new(), i64::MIN);
     let mut most = 16;
     while let Some(wanted) = NonZeroU32::new((count - ids.len() as u32).min(most)) {
         session.begin_call();
+        let began = Began::of(session);
         let (slot, run) = draw::draw(session, wanted).await?;
-        ids.extend(session.identity().ids(slot, run).map(|id| id.get()));
+        drawn(session, slot, run, began, &mut last, &mut ids);
         most = most.saturating_mul(2);
     }
     Ok(ids)
+}
+
+fn drawn(session: &Session, slot: u32, run: Run, began: Began, last: &mut i64, ids: &mut Vec<i64>) {
+    let ranges = session.ranges(slot, run);
+    let ends = [ranges[0].0, ranges[ranges.len() - 1].1];
+    checks::drawn(session, run.tick, ends, began, last);
+    ids.extend(session.identity().ids(slot, run).map(|id| id.get()));
+}
+
+/// A superuser accepts what the wall clock shows.
+fn accepted(session: &Session, clocks: Clocks) -> Outcome {
+    let clock = session.memory.slewed_clock();
+    match accept_clock(clock, session.settings(), clocks, clocks.wall) {
+        Ok(()) => {
+            let limits = session.settings().limits(session.identity().layout());
+            // Nothing is observed by the call.
+            let trusted = clock.trusted(clocks.wall, clocks.boot, limits);
+            checks::accepted(&session.world, &session.server, trusted == clocks.wall);
+            Outcome::Done
+        }
+        Err(NotAccepted::Behind { reached }) => Outcome::Failed(CallError::Behind(reached)),
+        Err(NotAccepted::NotAsExpected) => unreachable!("it is what the clock shows"),
+    }
 }
 
 /// Runs what nothing else runs beside.

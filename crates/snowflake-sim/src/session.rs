@@ -689,7 +689,8 @@ impl DrawingProcess for Session {
         self.sleep_micros(millis * 1_000).await
     }
 
-    fn refused(&self, why: Refused, _at: Clocks) -> CallError {
+    fn refused(&self, why: Refused, at: Clocks) -> CallError {
+        checks::gives_up(self, why, at);
         match why {
             Refused::MarkLocked { .. } => CallError::Locked,
             Refused::MarkSetAhead { set_to: until } | Refused::ClockBehind { reached: until } => {

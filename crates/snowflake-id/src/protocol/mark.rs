@@ -243,9 +243,10 @@ pub async fn bound_on_page<S: Storage>(storage: &S) -> Result<Option<SnowflakeId
     Ok(Some(bound_id))
 }
 
-/// After [`raise_to`]: raises the slots as well, if the bound is one that a mark may be set to, or is
-/// reserved already. Otherwise all processes of the database read the mark again: the rows of the dump
-/// have IDs that are still to come here.
+/// After [`raise_to`]: raises the slots as well, if the bound is one that a mark may be set to. Otherwise
+/// all processes of the database read the mark again: the rows of the dump have IDs that are still to
+/// come here. That holds for what is reserved here, too: with each dump of the same server, restored again
+/// and again, the IDs of all databases would move ahead by a reservation.
 ///
 /// # Errors
 /// Those of the process, if another one keeps the mark locked.
@@ -265,16 +266,19 @@ pub async fn raise_slots_to_restored<P: DrawingProcess>(
         wait_ms: wait::left_ms(process).await,
     };
     // A process that moves the mark at this moment would announce its bound afterwards.
-    let mark = loop {
+    let mut mark = loop {
         match Mark::lock(process, &request).await {
             Ok(mark) => break mark,
             Err(reason) => wait::for_mark(process, reason, clocks).await?,
         }
     };
     let is_reserved = mark.written.start_number == process.shared().start_number;
-    if is_reserved || bound <= highest {
+    if bound <= highest {
         raise_slots(process, bound).await;
     } else {
+        if is_reserved {
+            mark.set_by_hand(bound_id).await;
+        }
         process.forget(&mark.entry).await;
     }
     Ok(())
@@ -448,6 +452,21 @@ impl<'a, P: Process> Mark<'a, P> {
             // A bound above the layout's last tick need not fit into a bigint, so that tick is
             // never issued.
             .min(layout.last_tick())
+    }
+
+    /// What this server has reserved, or this bound if it is higher, counts like a mark that was set.
+    async fn set_by_hand(&mut self, bound_id: SnowflakeId) {
+        let Some(mut page) = self.page.take() else {
+            unreachable!("a mark is written once");
+        };
+        let set = MarkPage {
+            bound_id: self.written.bound_id.max(bound_id),
+            start_number: 0,
+        };
+        let storage = self.process.storage();
+        let record = storage.write_page(&self.mark, &mut page, set).await;
+        drop(page);
+        storage.flush(record).await;
     }
 
     /// Moves the mark and, once that is durable, announces it to other processes.

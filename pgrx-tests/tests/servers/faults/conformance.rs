@@ -1,7 +1,8 @@
 //! A real server and the simulator play the same histories, step by step, and end each step
 //! with the same: the same IDs, the same answers to readers, the same errors
-//! (`crates/snowflake-sim/src/played.rs`). Time stands still between two steps, so nothing is
-//! left to chance but the numbers of processes, which the simulator gets.
+//! (`crates/snowflake-sim/src/played.rs`). What both end with is judged by the simulator's
+//! checks. Time stands still between two steps, so nothing is left to chance but the numbers of
+//! processes, which the simulator gets.
 //!
 //! The simulator proves the protocol; this shows that a server's sequence, files, log, shared
 //! memory, settings and processes are what the simulator takes them for.
@@ -38,6 +39,8 @@ impl Real {
             .can_be_copied()
             .movable_clock()
             .conf("snowflake.max_wait", 0)
+            // One that waits all the same is not to wait for ever: time stands still.
+            .conf("statement_timeout", "20s")
             .prepare()?;
         let boot = cluster.clock().stop()?;
         let beginning = played::beginning(
@@ -136,6 +139,21 @@ impl Real {
                 self.cluster().reload()?;
                 Outcome::Done
             }
+            Step::AcceptClock(who) => {
+                let wall = play.wall();
+                let accept = format!(
+                    "SELECT snowflake_accept_clock(to_timestamp({wall}::numeric / 1000000))"
+                );
+                let session = self.session(who)?;
+                process = session.1;
+                let done = session.0.batch_execute(&accept);
+                drawn(done.map(|()| Vec::new()).map_err(Into::into)).map(
+                    |outcome| match outcome {
+                        Outcome::Ids(_) => Outcome::Done,
+                        failed => failed,
+                    },
+                )?
+            }
             Step::KillBackend(who) => {
                 let (_, process) = *self.session(who)?;
                 self.cluster().kill9_backend(i32::try_from(process)?)?;
@@ -183,7 +201,7 @@ fn set(cluster: &Cluster, settings: ServerSettings) -> Result<()> {
     cluster.set_conf("snowflake.max_clock_step", step)
 }
 
-/// What a statement that draws ended with.
+/// What a statement that draws, or one that accepts the clock, ended with.
 fn drawn(ids: Result<Vec<i64>>) -> Result<Outcome> {
     const ERRORS: [(&str, CallError); 4] = [
         ("no snowflake ID will be available", CallError::WaitTooLong),
@@ -255,6 +273,7 @@ impl Played {
             Step::Kill => "kill -9 of all",
             Step::Restart => "restarts",
             Step::OtherNode(_) => "other node numbers",
+            Step::AcceptClock(_) => "clocks accepted",
             Step::Promote => "promotions",
         };
         *self.steps.entry(kind).or_default() += 1;
