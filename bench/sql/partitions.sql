@@ -52,9 +52,9 @@ CREATE TEMP TABLE started AS SELECT clock_timestamp() AS at, pg_current_wal_inse
 VACUUM one_table;
 INSERT INTO figures SELECT 'VACUUM after it', 1000 * extract(epoch FROM clock_timestamp() - at), pg_current_wal_insert_lsn() - lsn FROM started;
 SELECT snowflake_partitions.configure('days', '1 day', 'UTC', '0 days', '0 days');
-\! psql -X -q -c "CALL wait_beside('  the longest wait of a query beside it', 'SELECT FROM days LIMIT 0')" </dev/null & sleep 1
+\! psql -X -q -c "SET statement_timeout = '10min'" -c "CALL wait_beside('  the longest wait of a query beside it', 'SELECT FROM days LIMIT 0')" </dev/null & sleep 1
 UPDATE started SET at = clock_timestamp(), lsn = pg_current_wal_insert_lsn();
-CALL snowflake_partitions_internal.maintain('days', '2026-03-02 00:00+00', 1, 0);
+CALL snowflake_partitions_internal.maintain('days', '2026-03-02 00:00+00', 30, 0.5);
 INSERT INTO figures SELECT 'a call that drops a day', 1000 * extract(epoch FROM clock_timestamp() - at), pg_current_wal_insert_lsn() - lsn FROM started;
 INSERT INTO stopped VALUES (now());
 \! sleep 1
@@ -71,9 +71,9 @@ FROM generate_series(0, :referencing - 1) AS n;
 ALTER TABLE children ADD FOREIGN KEY (parent) REFERENCES parents;
 VACUUM (ANALYZE) children, parents;
 SELECT snowflake_partitions.configure('parents', '1 day', 'UTC', '0 days', '0 days');
-\! psql -X -q -c "CALL wait_beside('  the longest wait of an INSERT into the referencing table', 'INSERT INTO children SELECT parent FROM children LIMIT 1')" </dev/null & sleep 1
+\! psql -X -q -c "SET statement_timeout = '10min'" -c "CALL wait_beside('  the longest wait of an INSERT into the referencing table', 'INSERT INTO children SELECT parent FROM children LIMIT 1')" </dev/null & sleep 1
 UPDATE started SET at = clock_timestamp(), lsn = pg_current_wal_insert_lsn();
-CALL snowflake_partitions_internal.maintain('parents', '2026-03-02 00:00+00', 1, 0);
+CALL snowflake_partitions_internal.maintain('parents', '2026-03-02 00:00+00', 30, 0.5);
 INSERT INTO figures SELECT 'a call that drops a day, referencing rows without an index', 1000 * extract(epoch FROM clock_timestamp() - at),
        pg_current_wal_insert_lsn() - lsn FROM started;
 INSERT INTO stopped VALUES (now());
@@ -87,9 +87,9 @@ EXCEPTION WHEN raise_exception THEN
     NULL;
 END
 $do$$sql$);
-\! psql -X -q -c "CALL wait_beside('  the longest wait of an INSERT into the referencing table', 'INSERT INTO children SELECT parent FROM children LIMIT 1')" </dev/null & sleep 1
+\! psql -X -q -c "SET statement_timeout = '10min'" -c "CALL wait_beside('  the longest wait of an INSERT into the referencing table', 'INSERT INTO children SELECT parent FROM children LIMIT 1')" </dev/null & sleep 1
 UPDATE started SET at = clock_timestamp(), lsn = pg_current_wal_insert_lsn();
-CALL snowflake_partitions_internal.maintain('parents', '2026-03-03 00:00+00', 1, 0);
+CALL snowflake_partitions_internal.maintain('parents', '2026-03-03 00:00+00', 30, 0.5);
 INSERT INTO figures SELECT 'a call that drops a day, referencing rows with an index', 1000 * extract(epoch FROM clock_timestamp() - at),
        pg_current_wal_insert_lsn() - lsn FROM started;
 INSERT INTO stopped VALUES (now());

@@ -386,7 +386,7 @@ fn a_server_and_the_simulator_play_the_same_histories() -> Result<()> {
 /// What a server has and the simulator lacks is a difference.
 #[test]
 fn histories_that_both_play_are_able_to_fail() -> Result<()> {
-    const MOST: u64 = 40;
+    const MOST: u64 = 200;
     let mut lack = vec![
         Some(Protection::Mark),
         Some(Protection::Floor),
