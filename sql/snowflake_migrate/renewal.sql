@@ -7,7 +7,7 @@
 
 -- The privileges on an object, in an order in which they can be granted again, each
 -- with the role that grants it: NULL is the object's owner, who also replaces a role
--- that the caller cannot act for.
+-- that the caller cannot act for, and all others in a script for another server: it is run as the owner.
 CREATE FUNCTION snowflake_migrate_internal.grants(owner oid, namespace oid, acl aclitem[])
 RETURNS TABLE (depth integer, role oid, grantee oid, privilege_type text, is_grantable boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -27,7 +27,8 @@ AS $function$
                      WHERE c.grantor = e.grantor AND c.grantee = e.grantee AND c.privilege_type = e.privilege_type),
                     -- The grant option of a column is one for the whole table.
                     1),
-           CASE WHEN e.grantor <> owner AND snowflake_migrate_internal.may_become(to_regrole(quote_ident(current_user)), e.grantor)
+           CASE WHEN e.grantor <> owner AND coalesce(current_setting('snowflake_migrate_internal.for_script', true), '') <> 'on'
+                     AND snowflake_migrate_internal.may_become(to_regrole(quote_ident(current_user)), e.grantor)
                      AND has_schema_privilege(e.grantor, namespace, 'USAGE') THEN e.grantor END,
            e.grantee, e.privilege_type, e.is_grantable
     FROM entry AS e

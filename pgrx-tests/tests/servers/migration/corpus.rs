@@ -24,44 +24,48 @@ struct Line {
     problem: Option<String>,
 }
 
-/// The database that the entries' databases are copied from.
-fn template(cluster: &Cluster) -> Result<()> {
-    let mut client = cluster.connect_to_new_database("corpus")?;
-    client.batch_execute(&format!(
+/// The roles of all entries.
+pub(super) fn roles(cluster: &Cluster) -> Result<()> {
+    Ok(cluster.connect()?.batch_execute(&format!(
         "CREATE ROLE {OWNER} LOGIN; CREATE ROLE {APPLICATION} LOGIN; CREATE ROLE reader; CREATE ROLE auditor; CREATE ROLE reporter; CREATE ROLE \"Other \"\"Reader\";
-         GRANT SET ON PARAMETER session_replication_role TO {OWNER};
-         CREATE SCHEMA shop AUTHORIZATION {OWNER}; GRANT USAGE ON SCHEMA shop TO {APPLICATION}, reader, auditor;
+         GRANT SET ON PARAMETER session_replication_role TO {OWNER}"
+    ))?)
+}
+
+/// Makes a database one that the entries' databases are copied from.
+pub(super) fn template(mut client: Client) -> Result<()> {
+    Ok(client.batch_execute(&format!(
+        "CREATE SCHEMA shop AUTHORIZATION {OWNER}; GRANT USAGE ON SCHEMA shop TO {APPLICATION}, reader, auditor;
          CREATE FUNCTION expect(condition boolean, what text) RETURNS void LANGUAGE plpgsql AS
              $$ BEGIN IF condition IS NOT TRUE THEN RAISE EXCEPTION 'not so: %', what USING ERRCODE = 'assert_failure'; END IF; END $$"
-    ))?;
-    Ok(())
+    ))?)
 }
 
 /// An entry in a database of its own.
-struct Trial<'a> {
+pub(super) struct Trial<'a> {
     cluster: &'a Cluster,
     entry: &'static Entry,
-    database: String,
+    pub(super) database: String,
     online: bool,
     /// Whether the columns keep their sequences.
     keeps: bool,
-    superuser: Client,
+    pub(super) superuser: Client,
     owner: Client,
     application: Client,
     notices: Notices,
 }
 
 impl<'a> Trial<'a> {
-    fn new(
+    pub(super) fn new(
         cluster: &'a Cluster,
         entry: &'static Entry,
         (online, keeps): (bool, bool),
-        place: usize,
+        (template, place): (&str, usize),
     ) -> Result<Self> {
-        let database = format!("corpus_{place}");
+        let database = format!("{template}_{place}");
         cluster
             .connect()?
-            .batch_execute(&format!("CREATE DATABASE {database} TEMPLATE corpus"))?;
+            .batch_execute(&format!("CREATE DATABASE {database} TEMPLATE {template}"))?;
         let path = "SET search_path = shop, public";
         let mut superuser = cluster.connect_to(&database)?;
         superuser.batch_execute(path)?;
@@ -111,7 +115,7 @@ impl<'a> Trial<'a> {
     }
 
     /// The arguments of plan, run and others.
-    fn arguments(&self) -> String {
+    pub(super) fn arguments(&self) -> String {
         let keeps = if self.keeps {
             ", keep_sequence => true"
         } else {
@@ -121,10 +125,19 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs what the application does.
-    fn apply(&mut self, when: &str) -> Result<()> {
+    pub(super) fn apply(&mut self, when: &str) -> Result<()> {
         self.application
             .batch_execute(self.entry.application)
             .with_context(|| format!("the application, {when}"))
+    }
+
+    /// Does what a warning asks for.
+    pub(super) fn cure(&mut self) -> Result<()> {
+        if let Outcome::Warned { cure, .. } = self.entry.outcome(self.online) {
+            self.owner.batch_execute(cure).context("the cure")?;
+            self.apply("cured")?;
+        }
+        Ok(())
     }
 
     /// The schema, with its lines in an order that does not depend on that of the columns.
@@ -173,7 +186,7 @@ impl<'a> Trial<'a> {
     }
 
     /// What may not change from before the migration to after it.
-    fn facts(&mut self) -> Result<String> {
+    pub(super) fn facts(&mut self) -> Result<String> {
         let keys = foreign_keys(&mut self.superuser)?;
         let (duplicates, orphans) = self.broken_rows()?;
         let indexes = "SELECT count(*) FILTER (WHERE indisvalid AND indisready) || ' of ' || count(*) FROM pg_index";
@@ -519,10 +532,7 @@ impl<'a> Trial<'a> {
             line.plan = format!("refused: {}", answer.detail().unwrap_or_default());
             return Ok(());
         }
-        if let Outcome::Warned { cure, .. } = self.entry.outcome(self.online) {
-            self.owner.batch_execute(cure).context("the cure")?;
-            self.apply("cured")?;
-        }
+        self.cure()?;
         let columns = self.entry.widened;
         // The last number before, unless there is none left.
         let insert = self.insert();
@@ -789,7 +799,12 @@ fn without_defaults(dump: &str) -> String {
 }
 
 /// Fails with the lines that differ, except for those that may.
-fn same(before: &str, after: &str, when: &str, may_differ: impl Fn(&str) -> bool) -> Result<()> {
+pub(super) fn same(
+    before: &str,
+    after: &str,
+    when: &str,
+    may_differ: impl Fn(&str) -> bool,
+) -> Result<()> {
     let mut lines: BTreeMap<&str, i64> = BTreeMap::new();
     for line in before.lines() {
         *lines.entry(line).or_default() -= 1;
@@ -808,6 +823,15 @@ fn same(before: &str, after: &str, when: &str, may_differ: impl Fn(&str) -> bool
         differing.join("\n")
     );
     Ok(())
+}
+
+/// Why an entry is left out on this server, if it is.
+pub(super) fn left_out(cluster: &Cluster, entry: &Entry) -> Result<Option<&'static str>> {
+    let Some((condition, reason)) = entry.left_out else {
+        return Ok(None);
+    };
+    let is_left_out = value(&mut cluster.connect()?, &format!("SELECT {condition}"))? == "t";
+    Ok(is_left_out.then_some(reason))
 }
 
 /// Runs the entries of this tier in one way, and prints the table.
@@ -830,20 +854,19 @@ fn run_corpus(online: bool, keeps: bool) -> Result<()> {
         // A minute on an idle machine.
         .time_limit(Duration::from_secs(1800))
         .start_with_migrate()?;
-    template(&cluster)?;
+    roles(&cluster)?;
+    template(cluster.connect_to_new_database("corpus")?)?;
     let mut lines: Vec<(&str, Line)> = Vec::new();
     let entries = entries().filter(|entry| entry.is_pushed || tier::is_full());
     for (place, entry) in entries.enumerate() {
         let started = Instant::now();
         let mut line = Line::default();
-        if let Some((condition, reason)) = entry.left_out
-            && value(&mut cluster.connect()?, &format!("SELECT {condition}"))? == "t"
-        {
+        if let Some(reason) = left_out(&cluster, entry)? {
             line.plan = format!("left out: {reason}");
             lines.push((entry.name, line));
             continue;
         }
-        let answer = Trial::new(&cluster, entry, (online, keeps), place)
+        let answer = Trial::new(&cluster, entry, (online, keeps), ("corpus", place))
             .and_then(|mut trial| trial.run(&mut line));
         line.problem = answer.err().map(|error| format!("{error:#}"));
         line.took = started.elapsed();

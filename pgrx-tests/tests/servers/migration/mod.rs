@@ -21,6 +21,7 @@ mod refusals;
 mod remembered;
 mod rights;
 mod script;
+mod script_corpus;
 mod script_online;
 mod servers;
 mod several_tables;

@@ -1,6 +1,8 @@
 //! Scripts for servers without the extension: run by an owner's own login, stopped
 //! after each of their statements, and in databases that have changed.
 
+use regex::Regex;
+
 use crate::support::*;
 
 /// What the script is made for. PostgreSQL prints IN otherwise after it has read it once.
@@ -17,7 +19,7 @@ const SHOP: &str = "
     REFRESH MATERIALIZED VIEW counted;";
 
 /// The script of both keys.
-fn script(cluster: &Cluster) -> Result<String> {
+pub(super) fn script(cluster: &Cluster) -> Result<String> {
     let mut client = cluster.connect_to_new_database("planned")?;
     client.batch_execute("GRANT ALL ON SCHEMA public TO keeper; SET ROLE keeper")?;
     client.batch_execute(SHOP)?;
@@ -34,7 +36,7 @@ fn script(cluster: &Cluster) -> Result<String> {
 }
 
 /// A database without the extension, in which the owner may create schemas.
-fn target(cluster: &Cluster, name: &str) -> Result<()> {
+pub(super) fn target(cluster: &Cluster, name: &str) -> Result<()> {
     cluster
         .connect()?
         .batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
@@ -49,28 +51,32 @@ fn target(cluster: &Cluster, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The lines at which a statement of psql ends, outside of dollar quotes.
-fn ends(lines: &[&str]) -> Vec<usize> {
+/// The lines at which a statement of psql ends, outside of quotes.
+pub(super) fn ends(lines: &[&str]) -> Result<Vec<usize>> {
+    let token = Regex::new(r#"\$[a-z0-9]*\$|'(?:[^']|'')*'|"(?:[^"]|"")*""#)?;
     let mut open: Option<&str> = None;
     let mut ends = Vec::new();
     for (place, line) in lines.iter().enumerate() {
         if open.is_none() && line.starts_with("--") {
             continue;
         }
-        open = match open {
-            Some(tag) => (!line.contains(tag)).then_some(tag),
-            None => ["$do$", "$procedure$", "$sql$", "$sql1$"]
-                .into_iter()
-                .filter_map(|tag| line.find(tag).map(|place| (place, tag)))
-                .min()
-                .map(|(_, tag)| tag)
-                .filter(|tag| line.matches(tag).count() % 2 == 1),
-        };
+        let mut rest = *line;
+        loop {
+            let end = match open {
+                Some(tag) => rest.find(tag).map(|place| (place + tag.len(), None)),
+                None => token.find(rest).map(|found| {
+                    let is_dollar = found.as_str().starts_with('$');
+                    (found.end(), is_dollar.then_some(found.as_str()))
+                }),
+            };
+            let Some((end, next)) = end else { break };
+            (rest, open) = (&rest[end..], next);
+        }
         if open.is_none() && (line.ends_with(';') || line.contains("\\gset")) {
             ends.push(place + 1);
         }
     }
-    ends
+    Ok(ends)
 }
 
 /// A script is stopped by the end of its session, which no single session shows.
@@ -83,7 +89,7 @@ fn a_script_continues_after_a_stop_behind_any_statement() -> Result<()> {
     let script = script(&cluster)?;
     let expected = schema(&cluster, "planned")?;
     let lines: Vec<&str> = script.lines().collect();
-    let ends = ends(&lines);
+    let ends = ends(&lines)?;
     ensure!(ends.len() > 30, "{} statements", ends.len());
     // The last statement ends the script.
     for end in ends[..ends.len() - 1].iter().step_by(tier::size(9, 1)) {
@@ -111,43 +117,15 @@ fn a_script_continues_after_a_stop_behind_any_statement() -> Result<()> {
     Ok(())
 }
 
-/// What is different in the database, and what is said of it.
-#[rustfmt::skip]
-const CHANGES: &[(&str, &str)] = &[
-    ("CREATE OR REPLACE VIEW sold AS SELECT o.id, l.n FROM orders AS o JOIN lines AS l ON l.order_id = o.id AND l.n > 0", "view public.sold"),
-    ("CREATE VIEW later AS SELECT order_id FROM lines", "view public.later"),
-    ("CREATE OR REPLACE VIEW noted AS SELECT id FROM orders WHERE note::varchar IN ('a', 'c')", "view public.noted"),
-    ("ALTER TABLE orders DROP CONSTRAINT known, ADD CONSTRAINT known CHECK (note::varchar IN ('a', 'c'))", "constraint known"),
-    ("GRANT INSERT ON sold TO PUBLIC", "privileges of view public.sold"),
-    ("ALTER TABLE lines ADD later int", "type of column later"),
-    ("CREATE TABLE later (order_id int REFERENCES orders)", "public.later"),
-    ("ALTER TABLE orders ADD CHECK (id < 2000000000)", "CHECK of id"),
-    ("ALTER TABLE orders DROP CONSTRAINT orders_id_check, ADD CONSTRAINT orders_id_check CHECK (id > 1 OR id = 1)", "orders_id_check"),
-    ("CREATE RULE later AS ON DELETE TO orders DO INSTEAD NOTHING", "rule later"),
-    ("RESET ROLE; ALTER TABLE lines DISABLE TRIGGER ALL", "disabled triggers of foreign keys"),
-    ("RESET ROLE; CREATE ROLE other; ALTER VIEW sold OWNER TO other", "must be owner of view sold"),
-];
-
-/// It depends on the role that has logged in, and on what a database has by then.
+/// It depends on the role that has logged in.
 #[test]
-fn a_script_stops_before_a_change_where_the_database_differs() -> Result<()> {
+fn a_script_takes_neither_a_shared_schema_nor_another_login() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     cluster
         .connect()?
         .batch_execute("CREATE ROLE keeper LOGIN")?;
     let script = script(&cluster)?;
-    for &(change, named) in CHANGES {
-        target(&cluster, "target")?;
-        let mut client = cluster.connect_to("target")?;
-        client.batch_execute(&format!("SET ROLE keeper; {change}"))?;
-        let before = schema(&cluster, "target")?;
-        let stopped = psql(&cluster, "keeper", "target", &script, true)?;
-        ensure!(
-            !stopped.success && stopped.errors.contains(named),
-            "{change}: {stopped:?}"
-        );
-        assert_same_schema(&before, &schema(&cluster, "target")?, change);
-    }
+    target(&cluster, "target")?;
     // The script would take it for its own, and insert into it.
     cluster.connect_to("target")?.batch_execute(
         "CREATE ROLE stranger; CREATE SCHEMA shared AUTHORIZATION keeper;

@@ -21,7 +21,7 @@ const SHOP: &str = "
     INSERT INTO lines (order_id, n) SELECT 1 + i % 2000, i FROM generate_series(1, 3000) AS i;";
 
 /// The script, and the schema that the plan of the extension leaves.
-fn made(cluster: &Cluster) -> Result<(String, String)> {
+pub(super) fn made(cluster: &Cluster) -> Result<(String, String)> {
     cluster
         .connect()?
         .batch_execute("CREATE ROLE keeper LOGIN; CREATE ROLE reader")?;
@@ -55,7 +55,7 @@ fn migrate_by_psql_quietly(cluster: &Cluster) -> Result<()> {
 }
 
 /// A database without the extension, in which the owner may create schemas.
-fn target(cluster: &Cluster) -> Result<()> {
+pub(super) fn target(cluster: &Cluster) -> Result<()> {
     let mut client = cluster.connect()?;
     client.batch_execute("DROP DATABASE IF EXISTS target WITH (FORCE)")?;
     client.batch_execute("CREATE DATABASE target TEMPLATE template0")?;
@@ -67,7 +67,10 @@ fn target(cluster: &Cluster) -> Result<()> {
 }
 
 /// Runs a script as the owner; again while the backend of a former one still ends.
-fn start(cluster: &Cluster, script: &str) -> Result<snowflake_tests::migration::PsqlOutput> {
+pub(super) fn start(
+    cluster: &Cluster,
+    script: &str,
+) -> Result<snowflake_tests::migration::PsqlOutput> {
     let mut done = psql(cluster, "keeper", "target", script, true)?;
     for _ in 0..50 {
         if !done.errors.contains("another session runs this script") {
@@ -80,7 +83,7 @@ fn start(cluster: &Cluster, script: &str) -> Result<snowflake_tests::migration::
 }
 
 /// The parts of a script that end before each of its units.
-fn parts(script: &str) -> Vec<String> {
+pub(super) fn parts(script: &str) -> Vec<String> {
     let lines: Vec<&str> = script.lines().collect();
     lines
         .iter()
