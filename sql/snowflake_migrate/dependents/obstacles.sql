@@ -163,7 +163,7 @@ AS $function$
             (3, d.kind <> 'other' AND pg_is_other_temp_schema(d.schema), ' belongs to the temporary schema of another session',
              'Wait until that session has ended.'),
             (3, d.kind IN ('view', 'function') AND d.schema = pg_my_temp_schema() AND pg_get_userbyid(d.owner) <> current_user,
-             format(' is temporary and belongs to role %I', pg_get_userbyid(d.owner)), 'Drop it, or run the migration as that role.')
+             ' is temporary and belongs to role ' || quote_ident(pg_get_userbyid(d.owner)), 'Drop it, or run the migration as that role.')
         ) AS o (rank, applies, obstacle, remedy)
         WHERE o.applies
       UNION ALL

@@ -56,7 +56,7 @@ AS $function$
          'Make it one: ALTER TABLE ... SET LOGGED. Temporary tables are not converted.'),
         (2, c.reloftype <> 0, format('%s is a typed table', target),
          format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', target)),
-        (3, a.amname <> 'heap', format('%s has the access method %I', target, a.amname),
+        (3, a.amname <> 'heap', format('%s has the access method %s', target, quote_ident(a.amname)),
          'New partitions would have another one: ALTER TABLE ... SET ACCESS METHOD heap.'),
         (5, target = ANY (snowflake_internal.distributed_tables()), format('%s is distributed by Citus', target), 'Partition it by hand.'),
         (6, EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = target AND d.deptype = 'e'),
