@@ -120,12 +120,12 @@ def fresh(extension=False):
         psql("CREATE EXTENSION IF NOT EXISTS snowflake")
 
 
-def pgbench(script, clients, seconds, beside=lambda: None):
+def pgbench(script, clients, length, beside=lambda: None):
     """Calls `beside` while the clients run. A statement that fails ends the program."""
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script)
         file.flush()
-        load = subprocess.Popen([PGBENCH, "-n", "-M", "prepared", "-f", file.name, "-c", str(clients), "-j", "2", "-T", str(seconds), DATABASE],
+        load = subprocess.Popen([PGBENCH, "-n", "-M", "prepared", "-f", file.name, "-c", str(clients), "-j", "2", length, DATABASE],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         beside()
         output = load.communicate()[0]
@@ -137,7 +137,7 @@ def concurrent():
     print("# 8 sessions at once")
     fresh()
     psql("CREATE UNLOGGED TABLE t (id bigint DEFAULT snowflake_sql.snowflake_nextval(), n int)")
-    pgbench("INSERT INTO t (n) SELECT 1 FROM generate_series(1, 1000);", 8, 10)
+    pgbench("INSERT INTO t (n) SELECT 1 FROM generate_series(1, 1000);", 8, "-T10")
     issued, repeats, per_second, lag = psql(
         "SELECT count(*), count(*) - count(DISTINCT id), count(*) / 10, (SELECT last_value FROM snowflake_sql.mark) - (max(id) >> 29) FROM t").split("|")
     report(f"repeats of {issued} IDs, {per_second} a second; the mark is {lag} units above the last", repeats, "0")
@@ -162,14 +162,26 @@ def equal():
             f"{settings} SELECT count(*) FILTER (WHERE public.{call} IS DISTINCT FROM snowflake_sql.{call}) FROM {source}"), "0")
 
 
-def cost():
-    print("# nanoseconds of a call, above a constant function: median of 5")
+def defaults():
+    """A fresh database, and the ways to make a key in it."""
     fresh()
     has_extension = "ERROR" not in psql("CREATE EXTENSION snowflake; SELECT snowflake_nextval()", check=False)
-    psql("CREATE FUNCTION nothing() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'; CREATE SEQUENCE s")
-    calls = {"pg_backend_pid()": [], "nextval('s')": [], "gen_random_uuid()": [], "nothing()": [], "snowflake_sql.snowflake_nextval()": []}
+    psql("CREATE SEQUENCE s")
+    tables = {"nextval": "nextval('s')", "sql": "snowflake_sql.snowflake_nextval()", "uuid": "gen_random_uuid()"}
     if has_extension:
-        calls["snowflake_nextval()"] = []
+        tables["extension"] = "snowflake_nextval()"
+    return tables
+
+
+def keyed(default):
+    return f"DROP TABLE IF EXISTS c; CREATE TABLE c (id {'uuid' if 'uuid' in default else 'bigint'} PRIMARY KEY DEFAULT {default}, n int);\n"
+
+
+def cost():
+    print("# nanoseconds of a call, above a constant function: median of 5")
+    tables = defaults()
+    psql("CREATE FUNCTION nothing() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'")
+    calls = {call: [] for call in ["pg_backend_pid()", "nothing()", *tables.values()]}
     for _ in range(5):
         for call, times in calls.items():
             times.append(float(psql(f"\\o /dev/null\nSELECT count({call}) FROM generate_series(1, 1000);\n\\o\n"
@@ -179,14 +191,10 @@ def cost():
     for call, times in calls.items():
         print(f"       {call:36} {statistics.median(times) - base:8.0f}")
     print("# COPY of 300,000 rows with a primary key, relative to nextval(): median of 5")
-    tables = {"nextval": "nextval('s')", "sql": "snowflake_sql.snowflake_nextval()", "uuid": "gen_random_uuid()"}
-    if has_extension:
-        tables["extension"] = "snowflake_nextval()"
     took = {name: [] for name in tables}
     for _ in range(5):
         for name, default in tables.items():
-            got = psql(f"DROP TABLE IF EXISTS c; CREATE TABLE c (id {'uuid' if name == 'uuid' else 'bigint'} PRIMARY KEY DEFAULT {default}, n int);\n"
-                       "\\timing on\n\\copy c (n) FROM PROGRAM 'seq 300000'\n")
+            got = psql(keyed(default) + "\\timing on\n\\copy c (n) FROM PROGRAM 'seq 300000'\n")
             took[name].append(float(got.split("Time: ")[1].split(" ")[0]))
     for name, times in took.items():
         print(f"       {name:36} {statistics.median(times) / statistics.median(took['nextval']):8.2f}")
@@ -202,6 +210,12 @@ def indexes():
                       "snowflake_sql.snowflake_between(id, '2026-01-01 00:00+00', '2026-01-02 00:00+00', 'default')"]:
         plan = psql(f"EXPLAIN (COSTS off) SELECT * FROM t WHERE {condition}")
         report(condition, "Index Cond" in plan and "Filter" not in plan, True)
+    print("# the key's index after 16 sessions have inserted 400,000 rows in statements of 100")
+    for name, default in defaults().items():
+        psql(keyed(default))
+        pgbench("INSERT INTO c (n) SELECT 1 FROM generate_series(1, 100);", 16, "-t250")
+        size = psql("SELECT pg_size_pretty(pg_relation_size('c_pkey'))")
+        print(f"       {name:36} {size:>8}")
 
 
 def takeover():
@@ -219,10 +233,13 @@ def takeover():
     def move():
         for statements in (to_extension, back):
             time.sleep(3)
-            psql(statements)
+            attempts = 1
+            while "lock timeout" in psql(statements, check=False):
+                attempts += 1
+            print("     ", attempts, "attempts")
             ends.append(int(psql("SELECT greatest((SELECT max(id) FROM parents), (SELECT max(id) FROM children))")))
 
-    pgbench("WITH p AS (INSERT INTO parents (n) VALUES (1) RETURNING id) INSERT INTO children (parent) SELECT id FROM p;", 4, 12, move)
+    pgbench("WITH p AS (INSERT INTO parents (n) VALUES (1) RETURNING id) INSERT INTO children (parent) SELECT id FROM p;", 4, "-T12", move)
     everything = "(SELECT id FROM parents UNION ALL SELECT id FROM children) AS i"
     for name, condition in (("before it", f"id <= {ends[0]}"), ("of the extension", f"id > {ends[0]} AND id <= {ends[1]}"), ("after the way back", f"id > {ends[1]}")):
         print("     ", psql(f"SELECT count(*) FROM {everything} WHERE {condition}"), f"IDs {name}")

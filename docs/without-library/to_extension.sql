@@ -3,6 +3,8 @@
 BEGIN;
 -- What other roles have created in other schemas is not found.
 SET LOCAL search_path = pg_catalog, pg_temp;
+-- No session of the application waits longer, or is ended by a deadlock. After 55P03 nothing is changed: run it again.
+SET LOCAL lock_timeout = '300ms';
 -- Which columns, by their dependency on the generator.
 CREATE TEMP TABLE moved ON COMMIT DROP AS
 SELECT d.adrelid::regclass AS target, a.attname
