@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What sql/without_library.sql promises, tried on a running server:
 
-    bench/without_library.py PSQL PGBENCH DATABASE [faults concurrent equal cost indexes takeover]
+    bench/without_library.py PSQL PGBENCH DATABASE [faults concurrent equal published cost indexes takeover]
 
 PSQL and PGBENCH are paths; PGHOST and PGUSER lead to the server. DATABASE is created, and
-dropped at the end. `equal`, `takeover` and the extension's row of `cost` need the extension.
+dropped at the end. `published` also shows that no file of the extension is needed. `equal`, `takeover` and the extension's row of `cost` need the extension.
 """
+import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import time
 
 FILE = pathlib.Path(__file__).parent.parent / "sql/without_library.sql"
 PSQL, PGBENCH, DATABASE = sys.argv[1:4]
-PARTS = sys.argv[4:] or ["faults", "concurrent", "equal", "cost", "indexes", "takeover"]
+PARTS = sys.argv[4:] or ["faults", "concurrent", "equal", "published", "cost", "indexes", "takeover"]
 failed = []
 
 
@@ -162,6 +164,37 @@ def equal():
             f"{settings} SELECT count(*) FILTER (WHERE public.{call} IS DISTINCT FROM snowflake_sql.{call}) FROM {source}"), "0")
 
 
+def published():
+    """As an ordinary owner. The digests of presets are the same on every server, with the extension or without."""
+    print("# published IDs, and 100 of each preset, read by an ordinary owner of the schema")
+    psql(f"DROP DATABASE IF EXISTS {DATABASE}", "postgres")
+    psql(f"DROP ROLE IF EXISTS {DATABASE}_owner; CREATE ROLE {DATABASE}_owner LOGIN", "postgres")
+    psql(f"CREATE DATABASE {DATABASE} OWNER {DATABASE}_owner", "postgres")
+    is_installed = psql("SELECT count(*) FROM pg_available_extensions WHERE name = 'snowflake'") != "0"
+    administrator = os.environ.get("PGUSER")
+    os.environ["PGUSER"] = f"{DATABASE}_owner"
+    install(FILE.read_text())
+    lines = (FILE.parent.parent / "crates/snowflake-id/tests/data/vectors.tsv").read_text().splitlines()[1:]
+    wrong = [line for line in lines for id, layout, at, node, sequence in [line.split("\t")[:5]]
+             if psql(f"SELECT d.created_at = '{at}' AND d.node_id = {node} AND d.backend_id = 0 AND d.sequence = {sequence}"
+                     f" FROM snowflake_sql.snowflake_decode({id}, '{layout}') AS d") != "t"]
+    report(f"of {len(lines)} published IDs, as an ordinary role on {psql('SHOW server_version')}, wrong", wrong, [])
+    presets = re.findall(r"\('([a-z0-9-]+)', 'timestamp", FILE.read_text())
+    # Multiples of a prime, spread over all IDs of the preset.
+    query = ("SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SELECT md5(string_agg(concat_ws(' ', i.id, d.created_at, d.node_id, d.backend_id, d.sequence), ',' ORDER BY i.id))"
+             " FROM (SELECT n * 91111111111111111 & (CASE '{1}' WHEN 'js53' THEN 9007199254740991 ELSE 9223372036854775807 END) AS id"
+             " FROM generate_series(1, 100) AS n) AS i, {0}.snowflake_decode(i.id, '{1}') AS d")
+    digests = {name: psql(query.format("snowflake_sql", name)) for name in presets}
+    print(f"       {len(presets)} presets: {' '.join(digest[:6] for digest in digests.values())}")
+    del os.environ["PGUSER"]
+    if administrator:
+        os.environ["PGUSER"] = administrator
+    print(f"       files of the extension on this server: {is_installed}")
+    if is_installed:
+        psql("CREATE EXTENSION snowflake")
+        report("presets that the extension reads otherwise", [name for name in presets if psql(query.format("public", name)) != digests[name]], [])
+
+
 def defaults():
     """A fresh database, and the ways to make a key in it."""
     fresh()
@@ -252,4 +285,5 @@ def takeover():
 for part in PARTS:
     globals()[part]()
 psql(f"DROP DATABASE IF EXISTS {DATABASE}", "postgres")
+psql(f"DROP ROLE IF EXISTS {DATABASE}_owner", "postgres")
 sys.exit(f"{len(failed)} wrong" if failed else 0)
