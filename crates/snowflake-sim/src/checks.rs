@@ -4,7 +4,7 @@
 //!
 //! | check | protections |
 //! |---|---|
-//! | [`distinct`]: no ID comes twice | `floor` 291, `floor-logged` 31036, `floor-of-standby` (none in 41284), `slot` 2 |
+//! | [`distinct`]: no ID is repeated | `floor` 291, `floor-logged` 31036, `floor-of-standby` 99751, `slot` 2 |
 //! | [`drawn`]: below the durable mark | `entry-lock` 1, `flush` 1, `floor-written` 13, `floor-error` 13 |
 //! | [`drawn`]: not below what a reader was answered | `mark-logged` 23, `start-number` 13, `start-number-of-copies` 38, `confirmed-entry` 2138, `promise` 2, `answer-below-mark` 138, `answer-durable` 7276 |
 //! | [`drawn`]: not below a restored mark, or a start | `mark` 56, `dumped-mark` 10, `restored-slots` 10 |

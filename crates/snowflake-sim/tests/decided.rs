@@ -196,7 +196,7 @@ fn a_restored_mark_is_noticed_at_whatever_step_it_comes() {
     println!("{ids} calls, none below a restored mark");
 }
 
-/// Whoever owns a database may restore its dump as often as he likes. The IDs of the others on the server
+/// The owner of a database may restore its dump again and again. The IDs of the others on the server
 /// move ahead by a lease at most.
 #[test]
 fn a_dump_that_is_restored_again_and_again_moves_ids_by_a_lease() {
@@ -277,7 +277,7 @@ fn a_flush_that_finds_nothing_to_do_does_not_shorten_what_is_reserved() {
 /// A jump of the clock within the lease is followed, whatever `max_clock_step` is: up to there time is
 /// reserved, and a session with reserved time compares no clocks. After slow flushes more than a lease
 /// is reserved, and a jump within that is followed by such sessions and refused by the others. No ID
-/// comes twice: what they draw is reserved (`scripts/breaks mark/unseen`).
+/// is repeated: what they draw is reserved (`scripts/breaks mark/unseen`).
 #[test]
 fn a_jump_within_what_is_reserved_repeats_no_id() {
     let lab = Lab::new(1_000, Some(100 * MILLISECOND));

@@ -355,7 +355,7 @@ fn run_kills(online: bool, names: &[&str]) -> Result<()> {
 }
 
 #[test]
-fn a_script_goes_on_after_psql_was_killed_behind_any_statement() -> Result<()> {
+fn a_script_continues_after_psql_was_killed_behind_any_statement() -> Result<()> {
     run_kills(
         false,
         &[
@@ -367,7 +367,7 @@ fn a_script_goes_on_after_psql_was_killed_behind_any_statement() -> Result<()> {
 }
 
 #[test]
-fn an_online_script_goes_on_after_psql_was_killed_behind_any_statement() -> Result<()> {
+fn an_online_script_continues_after_psql_was_killed_behind_any_statement() -> Result<()> {
     run_kills(
         true,
         &[
@@ -504,7 +504,7 @@ fn changes_since_the_dump_are_named_online() -> Result<()> {
 /// What happens to a script in the middle of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    /// psql is killed; its backend goes on.
+    /// psql is killed; its backend continues.
     Psql,
     Terminated,
     Cancelled,
@@ -547,7 +547,7 @@ fn run_ends(
 }
 
 #[test]
-fn a_script_goes_on_after_any_end_within_a_unit() -> Result<()> {
+fn a_script_continues_after_any_end_within_a_unit() -> Result<()> {
     let mut cluster = Cluster::with_migrate()?;
     cluster
         .connect()?
@@ -564,7 +564,7 @@ fn a_script_goes_on_after_any_end_within_a_unit() -> Result<()> {
 }
 
 #[test]
-fn an_online_script_goes_on_after_any_end_within_a_unit() -> Result<()> {
+fn an_online_script_continues_after_any_end_within_a_unit() -> Result<()> {
     let mut cluster = Cluster::with_migrate()?;
     let (script, expected) = script_online::made(&cluster)?;
     let least = tier::size(12, 60);
@@ -577,7 +577,7 @@ fn an_online_script_goes_on_after_any_end_within_a_unit() -> Result<()> {
 }
 
 /// Starts a unit that has to wait for a lock, and ends it. Returns whether it waited; a second start
-/// is told while it does.
+/// is refused while it does.
 fn end_within(
     cluster: &mut Cluster,
     part: &str,
