@@ -6,11 +6,11 @@
 //! |---|---|
 //! | [`distinct`]: no ID is repeated | `floor` 291, `floor-logged` 31036, `floor-of-standby` 99751, `slot` 2 |
 //! | [`drawn`]: below the durable mark | `entry-lock` 1, `flush` 1, `floor-written` 13, `floor-error` 13 |
-//! | [`drawn`]: not below what a reader was answered | `mark-logged` 23, `start-number` 13, `start-number-of-copies` 38, `confirmed-entry` 2138, `promise` 2, `answer-below-mark` 138, `answer-durable` 7276 |
-//! | [`drawn`]: not below a restored mark, or a start | `mark` 56, `dumped-mark` 10, `restored-slots` 10 |
+//! | [`drawn`]: not below what a reader was answered | `mark-logged` 23, `start-number` 13, `start-number-of-copies` 38, `confirmed-entry` 2138, `promise` 2, `answer-below-mark` 91, `answer-durable` 7276 |
+//! | [`drawn`]: not below a restored mark, or a start | `mark` 56, `dumped-mark` 9, `restored-slots` 9 |
 //! | [`drawn`]: not ahead without reason | `set-limit` 17, `clock-ahead` 6614 |
 //! | [`recovered`]: IDs are issued when all faults have ended | `slewed-clock` 1 |
-//! | [`answered`]: a snapshot sees all below it | `published` 3, `until-visible` 2, `handed-on` 6, `prepared-known` 23, `answer-for-snapshot` 2 |
+//! | [`answered`]: a snapshot sees all below it | `published` 3, `until-visible` 2, `handed-on` 3, `prepared-known` 20, `answer-for-snapshot` 2 |
 //!
 //! `scripts/breaks` shows the same of lines of the protocol, [`gives_up`] and [`refused`] among them.
 
