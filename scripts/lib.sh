@@ -258,9 +258,10 @@ has_libclang() {
     [ -z "${LIBCLANG_PATH:-}" ] || return 0
     local file
     for file in "$(llvm-config --libdir 2>/dev/null || :)"/libclang* /usr/{lib,lib64,local/lib,local/lib64}/{,llvm*/lib/,*-linux-*/}libclang{,-*}.so*; do
-        [ ! -e "$file" ] || return 0
+        # libclang-cpp is another library.
+        case $file in *libclang-cpp*) ;; *) [ ! -e "$file" ] || return 0 ;; esac
     done
-    { ldconfig -p 2>/dev/null || :; } | grep -F libclang >/dev/null
+    { ldconfig -p 2>/dev/null || :; } | grep -E 'libclang(-[0-9]+)?\.so' >/dev/null
 }
 
 # need_to_compile PG_CONFIG: stops with the names of Debian's packages if
