@@ -171,6 +171,12 @@ BEGIN
     ELSIF NOT present.is_own OR present.is_open THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = pg_catalog.format('schema "%%s" is not for the script only', wanted),
             DETAIL = 'Other roles own it or objects in it, or may create some.', HINT = 'psql -v schema=... with another name.';
+    -- They would be replaced, and dropped at the end.
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.relnamespace = present.oid AND c.relname = 'widening_state')
+        AND (EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.relnamespace = present.oid AND pg_catalog.starts_with(c.relname, 'widening_'))
+             OR EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = present.oid AND pg_catalog.starts_with(p.proname, 'widening_'))) THEN
+        RAISE EXCEPTION USING ERRCODE = '42710', MESSAGE = pg_catalog.format('schema "%%s" has objects whose names begin with "widening_"', wanted),
+            HINT = 'psql -v schema=... with another name.';
     END IF;
     PERFORM pg_catalog.set_config('widening_script.made_schema', (present.oid IS NULL)::text, false);
 END

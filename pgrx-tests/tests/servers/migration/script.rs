@@ -130,19 +130,22 @@ fn a_script_takes_neither_a_shared_schema_nor_another_login() -> Result<()> {
     cluster.connect_to("target")?.batch_execute(
         "CREATE ROLE stranger; CREATE SCHEMA shared AUTHORIZATION keeper;
          CREATE TABLE shared.widening_unit (number integer, done_at timestamp with time zone);
-         ALTER TABLE shared.widening_unit OWNER TO stranger",
+         ALTER TABLE shared.widening_unit OWNER TO stranger;
+         CREATE SCHEMA named AUTHORIZATION keeper;
+         SET ROLE keeper;
+         CREATE FUNCTION named.widening_mine() RETURNS integer RETURN 1",
     )?;
-    let shared = psql(
-        &cluster,
-        "keeper",
-        "target",
-        &format!("\\set schema shared\n{script}"),
-        true,
-    )?;
-    ensure!(
-        !shared.success && shared.errors.contains("is not for the script only"),
-        "{shared:?}"
-    );
+    for (name, error) in [
+        ("shared", "is not for the script only"),
+        ("named", "has objects whose names begin with"),
+    ] {
+        let script = format!("\\set schema {name}\n{script}");
+        let refused = psql(&cluster, "keeper", "target", &script, true)?;
+        ensure!(
+            !refused.success && refused.errors.contains(error),
+            "{refused:?}"
+        );
+    }
     let superuser = psql(&cluster, "postgres", "target", &script, true)?;
     ensure!(
         superuser
