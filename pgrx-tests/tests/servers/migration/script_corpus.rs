@@ -56,6 +56,10 @@ fn cluster() -> Result<Cluster> {
         .time_limit(Duration::from_secs(1800))
         .start_with_migrate()?;
     roles(&cluster)?;
+    // As the script, the plan then keeps triggers from firing by conditions.
+    cluster.connect()?.batch_execute(&format!(
+        "REVOKE SET ON PARAMETER session_replication_role FROM {OWNER}"
+    ))?;
     template(cluster.connect_to_new_database("corpus")?)?;
     cluster
         .connect()?
