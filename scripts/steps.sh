@@ -145,7 +145,8 @@ begin() {
 }
 
 # in_memory: servers of tests have their files in memory from here on, where there are 8 GB of it. Hundreds of servers
-# are made and removed, and ext4 looks long for inodes that were not deleted just before: a fifth of the tests' time.
+# are made and removed, and ext4 looks long for inodes that were not deleted just before: a quarter of perf's samples
+# in half a minute of a full tier. What that is of the whole time was not measured.
 in_memory() {
     local available size
     [ -z "${TMPDIR:-}" ] && [ -w /dev/shm ] || return 0

@@ -6,7 +6,7 @@
 
 use crate::support::*;
 
-/// Bytes of each text, and of memory: PostgreSQL itself takes several copies of some. More of both takes longer, and shows the same.
+/// Bytes of each text, and of memory: PostgreSQL itself takes several copies of some.
 const TEXT_BYTES: usize = 20_000_000;
 const MEMORY_LIMIT_BYTES: u64 = 1_000_000_000;
 
