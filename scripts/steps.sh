@@ -152,7 +152,10 @@ in_memory() {
     [ -z "${TMPDIR:-}" ] && [ -w /dev/shm ] || return 0
     available=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
     size=$(df --output=avail /dev/shm | awk 'NR == 2 { print int($1 / 1048576) }')
-    if ((available >= 8 && size >= 6)); then export TMPDIR=/dev/shm; fi
+    ((available >= 8 && size >= 6)) || return 0
+    # A directory in it, which a test that mounts a small /dev/shm can mount again there.
+    mkdir -p -m 1777 /dev/shm/snowflake-tests
+    export TMPDIR=/dev/shm/snowflake-tests
 }
 
 # ready NAME: from here on the steps count, and their logs are kept under that

@@ -15,15 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use nix::sys::statvfs::statvfs;
 
 use crate::os_user::OsUser;
 
 /// The longest path of a Unix socket that the kernel accepts.
 const LONGEST_SOCKET_PATH: usize = 107;
-
-/// Bytes that a server takes, rounded up.
-const ROOM: u64 = 256 << 20;
 
 /// The length of a directory's own part of such a path:
 /// `/snowflake-test.123456` and `/s/.s.PGSQL.65535`, rounded up.
@@ -66,14 +62,10 @@ pub struct Scratch {
 
 impl Scratch {
     /// Creates one in the system's directory for temporary files, or in `/tmp` if
-    /// the former's path is too long for Unix sockets, or it has no room for a server:
-    /// it may be `/dev/shm`, which some tests make small.
+    /// the former's path is too long for Unix sockets.
     pub fn new(os_user: &OsUser) -> Result<Self> {
         let mut base = std::env::temp_dir().canonicalize()?;
-        let system = statvfs(&base)?;
-        if base.as_os_str().len() + OWN_PART_OF_SOCKET_PATH > LONGEST_SOCKET_PATH
-            || system.blocks_available() * system.fragment_size() < ROOM
-        {
+        if base.as_os_str().len() + OWN_PART_OF_SOCKET_PATH > LONGEST_SOCKET_PATH {
             base = PathBuf::from("/tmp");
         }
         let path = tempfile::Builder::new()

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::sync::Barrier;
 
 use nix::mount::{MsFlags, mount};
@@ -412,12 +413,14 @@ fn a_promoted_standby_continues() -> Result<()> {
 }
 
 /// The directory of POSIX shared memory, which this thread and the servers that it starts see
-/// with a size of its own.
+/// with a size of its own. The servers' files may be below it, and stay where they are.
 fn with_shared_memory_of(size: &str) -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNS).context("making a mount namespace")?;
     let nothing = None::<&str>;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(nothing, "/", nothing, private, nothing).context("making mounts private")?;
+    let files = std::env::temp_dir();
+    let kept = File::open(&files)?;
     let (kind, options) = (Some("tmpfs"), format!("size={size},mode=1777"));
     mount(
         kind,
@@ -426,7 +429,15 @@ fn with_shared_memory_of(size: &str) -> Result<()> {
         MsFlags::empty(),
         Some(options.as_str()),
     )
-    .context("mounting shared memory")
+    .context("mounting shared memory")?;
+    if files.starts_with("/dev/shm") {
+        fs::create_dir(&files)?;
+        let kept = format!("/proc/self/fd/{}", kept.as_raw_fd());
+        let bind = MsFlags::MS_BIND;
+        mount(Some(kept.as_str()), &files, nothing, bind, nothing)
+            .context("mounting the servers' files")?;
+    }
+    Ok(())
 }
 
 /// Leaves no page of it.
