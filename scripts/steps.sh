@@ -154,7 +154,8 @@ in_memory() {
     size=$(df --output=avail /dev/shm | awk 'NR == 2 { print int($1 / 1048576) }')
     ((available >= 8 && size >= 6)) || return 0
     # A directory in it, which a test that mounts a small /dev/shm can mount again there.
-    mkdir -p -m 1777 /dev/shm/snowflake-tests
+    mkdir -p /dev/shm/snowflake-tests
+    [ ! -O /dev/shm/snowflake-tests ] || chmod 1777 /dev/shm/snowflake-tests
     export TMPDIR=/dev/shm/snowflake-tests
 }
 
