@@ -189,7 +189,7 @@ AS $function$
                       string_agg(format('%I = %I', s.shadow_name, s.narrow), ', ' ORDER BY s.attribute),
                       string_agg(format('%I IS DISTINCT FROM %I', s.shadow_name, s.narrow), ' OR ' ORDER BY s.attribute)) AS text
         FROM snowflake_migrate_internal.shadows(keys) AS s JOIN pg_class AS c ON c.oid = s.relation
-        WHERE NOT s.is_filled
+        WHERE NOT s.is_filled AND NOT s.is_partitioned
         GROUP BY s.relation, c.relowner
     )
     SELECT c.relowner, false, snowflake_migrate_internal.terminated(s.text)

@@ -38,7 +38,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(keys) AS key;
     PERFORM snowflake_migrate_internal.exclude_others(keys);
-    SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept),
+    SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept AND NOT s.is_partitioned),
            string_agg(format('%s.%I', s.relation, s.narrow), ', ') FILTER (WHERE NOT s.is_kept)
     INTO relations, missing
     FROM snowflake_migrate_internal.shadows(keys) AS s;
@@ -80,7 +80,7 @@ AS $function$
                  AND p.filenode = pg_relation_filenode(t.relation)), 1))
     FROM (SELECT DISTINCT s.relation, snowflake_migrate_internal.row_estimate(s.relation) AS rows,
                  pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes
-          FROM snowflake_migrate_internal.shadows(keys) AS s WHERE NOT s.is_filled) AS t
+          FROM snowflake_migrate_internal.shadows(keys) AS s WHERE NOT s.is_filled AND NOT s.is_partitioned) AS t
 $function$;
 
 -- The step that copies the rows, and those that check each row afterwards.
@@ -91,15 +91,12 @@ AS $function$
 DECLARE
     needs CONSTANT record := snowflake_migrate_internal.backfill_needs(keys);
 BEGIN
-    IF needs.names IS NULL THEN
-        RETURN;
-    END IF;
     -- Not needed if all tables are copied. The validation that follows would show
     -- any missing rows.
     IF EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s
                LEFT JOIN snowflake_migrate_internal.progress AS p
                    ON p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name AND p.relation = s.relation
-               WHERE NOT s.is_filled
+               WHERE NOT s.is_filled AND NOT s.is_partitioned
                  AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}'
                       AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
     THEN
@@ -128,6 +125,8 @@ BEGIN
             names => ARRAY[s.relation::text, quote_ident(s.narrow)], work => snowflake_migrate_internal.scan_work(s.relation))).*
         FROM snowflake_migrate_internal.shadows(keys) AS s
         WHERE NOT s.is_filled
-        ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute;
+        -- Partitions first, so that their parent has nothing left to read.
+        ORDER BY s.declared_by IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.declared_by::text, s.is_partitioned,
+                 s.relation <> s.declared_by DESC, s.relation::text, s.attribute;
 END
 $function$;

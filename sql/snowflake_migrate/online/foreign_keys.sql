@@ -4,7 +4,9 @@
 -- A foreign key of narrow columns, and its counterpart.
 CREATE TYPE snowflake_migrate_internal.shadow_foreign_key AS (
     foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
-    is_to_be_valid boolean, is_ready boolean, definition text
+    is_to_be_valid boolean, is_ready boolean, definition text,
+    -- Of a partitioned table, at this level of its tree; and whether a partition has it from its parent.
+    is_partitioned boolean, level integer, is_inherited boolean
 );
 
 -- The foreign keys of the narrow columns, and those of their shadows.
@@ -17,15 +19,20 @@ AS $function$
         FROM snowflake_migrate_internal.shadows(keys) AS s
     ), narrow_key AS MATERIALIZED (
         SELECT k.*, snowflake_migrate_internal.shadow_name(text 'foreign key', k.conname) AS shadow_name,
+               r.relkind = 'p' AS is_partitioned, p.oid AS parent, p.conrelid AS parent_relation,
+               snowflake_migrate_internal.shadow_name(text 'foreign key', p.conname) AS parent_shadow_name,
                -- From PostgreSQL 18 on, a foreign key may be NOT ENFORCED.
                coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
         FROM pg_constraint AS k
-        WHERE k.contype = 'f' AND k.conparentid = 0
+        JOIN pg_class AS r ON r.oid = k.conrelid
+        LEFT JOIN pg_constraint AS p ON p.oid = k.conparentid
+        -- Those of partitions, too, but not what a foreign key has for each partition that it references.
+        WHERE k.contype = 'f' AND p.conrelid IS DISTINCT FROM k.conrelid
           AND EXISTS (SELECT FROM shadow AS s
                       WHERE s.relation = k.conrelid AND s.attribute = ANY (k.conkey)
                          OR s.relation = k.confrelid AND s.attribute = ANY (k.confkey))
     )
-    SELECT m.oid, m.conname, m.conrelid::regclass, m.confrelid::regclass, m.shadow_name, n.oid, m.convalidated,
+    SELECT m.oid, m.conname, m.conrelid::regclass, m.confrelid::regclass, coalesce(n.conname, m.shadow_name), n.oid, m.convalidated,
            coalesce((n.convalidated OR NOT m.convalidated) AND n.confrelid = m.confrelid
                     AND n.conkey = referencing.attributes AND n.confkey = referenced.attributes, false),
            format('ALTER TABLE %s ADD CONSTRAINT %I FOREIGN KEY (%s) REFERENCES %s (%s)',
@@ -38,7 +45,11 @@ AS $function$
                                  WHEN 'n' THEN ' ON DELETE SET NULL' WHEN 'd' THEN ' ON DELETE SET DEFAULT' ELSE '' END
            || coalesce(' (' || emptied.names || ')', '')
            || CASE WHEN m.condeferrable THEN ' DEFERRABLE' ELSE '' END || CASE WHEN m.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END
-           || CASE WHEN m.is_enforced THEN ' NOT VALID' ELSE ' NOT ENFORCED' END
+           || CASE WHEN NOT m.is_enforced THEN ' NOT ENFORCED'
+                   -- Those of the partitions are valid by then, and become its own.
+                   WHEN m.is_partitioned AND m.convalidated THEN ''
+                   ELSE ' NOT VALID' END,
+           m.is_partitioned, (SELECT count(*) FROM pg_partition_ancestors(m.conrelid))::integer, m.parent IS NOT NULL
     FROM narrow_key AS m
     CROSS JOIN LATERAL (
         SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names,
@@ -57,7 +68,11 @@ AS $function$
         FROM unnest(m.confdelsetcols) WITH ORDINALITY AS k (attribute, place)
         JOIN pg_attribute AS a ON a.attrelid = m.conrelid AND a.attnum = k.attribute
         LEFT JOIN shadow AS s ON s.relation = m.conrelid AND s.attribute = k.attribute) AS emptied
-    LEFT JOIN pg_constraint AS n ON n.contype = 'f' AND n.conrelid = m.conrelid AND n.conname = m.shadow_name
+    -- By its name; or that of a partition made since, by that of its parent.
+    LEFT JOIN pg_constraint AS n ON n.contype = 'f' AND n.conrelid = m.conrelid
+        AND CASE n.conparentid WHEN 0 THEN n.conname = m.shadow_name
+                 ELSE EXISTS (SELECT FROM pg_constraint AS c WHERE c.oid = n.conparentid AND c.conrelid = m.parent_relation
+                                                               AND c.conname = m.parent_shadow_name) END
 $function$;
 
 -- Fails unless the counterpart of a foreign key references the same table: the name in
@@ -90,8 +105,9 @@ AS $function$
     CROSS JOIN LATERAL (
         SELECT 1 AS place, snowflake_migrate_internal.step(text 'foreign key', f.relation, text 'SHARE ROW EXCLUSIVE',
             text 'adds foreign key %s of %s',
-            format('the counterpart of %I, which is checked for rows written from now on. '
-                   'Holds the lock for a moment, after short attempts to acquire it', f.name),
+            format(CASE WHEN f.is_partitioned THEN 'the counterpart of %I, of those of the partitions. '
+                        ELSE 'the counterpart of %I, which is checked for rows written from now on. ' END
+                   || 'Holds the lock for a moment, after short attempts to acquire it', f.name),
             ARRAY[snowflake_migrate_internal.lock_command(ARRAY(SELECT f.relation UNION SELECT f.referenced), text 'SHARE ROW EXCLUSIVE'),
                   snowflake_migrate_internal.command(text 'call', f.relation,
                       format('snowflake_migrate_internal.require_filled(%s)', (SELECT snowflake_migrate_internal.key_arguments(keys)))),
@@ -101,7 +117,7 @@ AS $function$
                              '%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name)',
                              snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name))]
             -- Its triggers would check rows that the other one does not.
-            || CASE WHEN f.relation = ANY (ARRAY(
+            || CASE WHEN NOT f.is_partitioned AND f.relation = ANY (ARRAY(
                          SELECT s.relation FROM snowflake_migrate_internal.tables_with_states() AS s (relation)))
                      AND EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(ARRAY[f.relation]) AS t
                                  WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
@@ -117,8 +133,8 @@ AS $function$
                 format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(f.relation), f.shadow_name))],
             names => ARRAY[quote_ident(f.name), f.relation::text],
             work => snowflake_migrate_internal.reference_work(f.relation, f.referenced))
-        WHERE f.is_to_be_valid
+        WHERE f.is_to_be_valid AND NOT f.is_partitioned
     ) AS planned
     WHERE NOT f.is_ready
-    ORDER BY f.relation::text, f.name, planned.place
+    ORDER BY f.is_partitioned, CASE WHEN f.is_partitioned THEN -f.level END, f.relation::text, f.name, planned.place
 $function$;

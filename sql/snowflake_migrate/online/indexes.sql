@@ -57,7 +57,9 @@ $function$;
 
 -- An index of narrow columns, and its counterpart.
 CREATE TYPE snowflake_migrate_internal.shadow_index AS (
-    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
+    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text,
+    -- Of a partitioned table, at this level of its tree; and whether it belongs to one.
+    is_partitioned boolean, level integer, is_attached boolean
 );
 
 -- The indexes of the narrow columns, and those of their shadows.
@@ -74,6 +76,9 @@ AS $function$
         FROM shadow AS s GROUP BY s.relation
     ), narrow_index AS MATERIALIZED (
         SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
+               c.relkind = 'I' AS is_partitioned, h.inhparent AS parent,
+               EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.conrelid = i.indrelid
+                                                        AND k.contype IN ('p', 'u')) AS is_of_constraint,
                -- Expressions are part of it, so that no counterpart survives another index of the same name.
                snowflake_migrate_internal.shadow_name(
                    concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
@@ -81,6 +86,7 @@ AS $function$
         FROM renamed AS r
         JOIN pg_index AS i ON i.indrelid = r.relation
         JOIN pg_class AS c ON c.oid = i.indexrelid
+        LEFT JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
         -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
         -- An index cannot become an exclusion constraint.
         WHERE i.indisvalid AND i.indislive AND NOT i.indisexclusion
@@ -103,13 +109,15 @@ AS $function$
             SELECT snowflake_migrate_internal.rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
         JOIN definition AS p ON p.index = m.indexrelid
     )
-    SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
-           coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
+    SELECT m.indexrelid::regclass, m.indrelid::regclass, coalesce(jc.relname, m.shadow_name), j.indexrelid::regclass,
+           -- That of a partitioned table's constraint is made by the swap, of those of the partitions.
+           m.is_partitioned AND m.is_of_constraint OR coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
                     AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
                     AND NOT snowflake_migrate_internal.uses_other_code('pg_class', m.indexrelid, j.indexrelid)
                     AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
            CASE WHEN m.is_mapped THEN snowflake_migrate_internal.portable(concat(
-                  'CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
+                  'CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX ', CASE WHEN NOT m.is_partitioned THEN 'CONCURRENTLY ' END,
+                  quote_ident(m.shadow_name),
                   ' ON ', snowflake_migrate_internal.name_of(m.indrelid::regclass),
                   ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
                   ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
@@ -121,10 +129,18 @@ AS $function$
                                     WHERE t.oid = coalesce(nullif(m.reltablespace, 0), (
                                         SELECT b.dattablespace FROM pg_database AS b
                                         WHERE b.datname = current_database() AND current_setting('default_tablespace') <> ''))),
-                  ' WHERE ' || m.predicate)) END
+                  ' WHERE ' || m.predicate)) END,
+           m.is_partitioned, (SELECT count(*) FROM pg_partition_ancestors(m.indrelid))::integer,
+           m.parent IS NOT NULL AND NOT m.is_of_constraint
     FROM mapped AS m
+    LEFT JOIN narrow_index AS p ON p.indexrelid = m.parent
     LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
-        ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
+        ON j.indrelid = m.indrelid
+        -- By its name; or that of a partition made since, by that of its parent.
+        AND CASE WHEN jc.relispartition
+                 THEN EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhparent
+                              WHERE h.inhrelid = j.indexrelid AND c.relname = p.shadow_name AND c.relnamespace = p.relnamespace)
+                 ELSE jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace END
 $function$;
 
 -- The steps that build the indexes. An interrupted build leaves an invalid index,
@@ -133,22 +149,32 @@ CREATE FUNCTION snowflake_migrate_internal.index_steps(keys snowflake_migrate_in
 RETURNS SETOF snowflake_migrate_internal.step LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_migrate_internal.step(text 'index', i.relation, text 'SHARE UPDATE EXCLUSIVE', step.what, step.note,
-        ARRAY[snowflake_migrate_internal.command(text 'plain', i.relation, step.statement)], in_transaction => false,
+    SELECT snowflake_migrate_internal.step(text 'index', i.relation,
+        CASE WHEN i.is_partitioned THEN m.mode ELSE text 'SHARE UPDATE EXCLUSIVE' END,
+        step.what, step.note,
+        CASE WHEN i.is_partitioned THEN ARRAY[snowflake_migrate_internal.lock_command(ARRAY[i.relation], m.mode)] ELSE '{}' END
+        || snowflake_migrate_internal.command(text 'plain', i.relation, step.statement), in_transaction => i.is_partitioned,
         names => ARRAY[quote_ident(step.name), i.relation::text], work => step.work)
     FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
     CROSS JOIN LATERAL (
-        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(i.shadow)) AS statement,
+        SELECT 1 AS place, format('DROP INDEX %s%s', CASE WHEN NOT i.is_partitioned THEN 'CONCURRENTLY ' END,
+                                  snowflake_migrate_internal.name_of(i.shadow)) AS statement,
                'removes index %s of %s' AS what, 'it is invalid, of an interrupted build' AS note, quote_ident(i.shadow_name) AS name,
                NULL::snowflake_migrate_internal.work AS work
         WHERE i.shadow IS NOT NULL
       UNION ALL
-        SELECT 2, i.definition, 'builds index %s of %s',
-               format('the counterpart of %s. Needs as much disk space as that index (%s now), and as much WAL',
+        SELECT 2, i.definition, CASE WHEN i.is_partitioned THEN 'joins index %s of %s' ELSE 'builds index %s of %s' END,
+               format(CASE WHEN i.is_partitioned
+                           THEN 'the counterpart of %s, of those of the partitions. Holds the lock for a moment, after short attempts to '
+                                'acquire it. A partition that was made since gets its own'
+                           ELSE 'the counterpart of %s. Needs as much disk space as that index (%s now), and as much WAL' END,
                       i.index, pg_size_pretty(snowflake_migrate_internal.main_bytes(i.index))),
                (SELECT quote_ident(c.relname) FROM pg_class AS c WHERE c.oid = i.index),
-               snowflake_migrate_internal.index_work(i.relation, i.index)
+               CASE WHEN NOT i.is_partitioned THEN snowflake_migrate_internal.index_work(i.relation, i.index) END
     ) AS step
+    CROSS JOIN LATERAL (SELECT CASE step.place WHEN 1 THEN text 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END) AS m (mode)
     WHERE NOT i.is_ready
-    ORDER BY i.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, i.relation::text, i.index::text, step.place
+    -- Those of partitions first, so that their parents' are made of them.
+    ORDER BY i.is_partitioned, CASE WHEN i.is_partitioned THEN -i.level END,
+             i.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, i.relation::text, i.index::text, step.place
 $function$;

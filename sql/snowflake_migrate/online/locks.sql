@@ -183,7 +183,9 @@ DECLARE
     tables regclass[] := ARRAY(
         SELECT c.oid::regclass
         FROM unnest(relations) WITH ORDINALITY AS r (relation, place)
-        JOIN pg_class AS c ON c.oid = r.relation AND c.relkind NOT IN ('S', 'v', 'm')
+        -- What alters a partitioned table alters its partitions.
+        CROSS JOIN LATERAL (SELECT r.relation UNION SELECT p.relid FROM pg_partition_tree(r.relation) AS p) AS t (relation)
+        JOIN pg_class AS c ON c.oid = t.relation AND c.relkind NOT IN ('S', 'v', 'm')
         GROUP BY c.oid ORDER BY min(r.place));
     -- The orders of the three, before tables are rotated.
     orders CONSTANT integer := CASE views WHEN '{}' THEN 1 ELSE 2 END * CASE sequences WHEN '{}' THEN 1 ELSE 2 END;

@@ -48,27 +48,37 @@ CREATE FUNCTION snowflake_migrate_internal.online_table_obstacles(
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH narrow_column AS MATERIALIZED (
-        SELECT m.relation, m.narrow, c.relkind, c.relispartition, c.relpersistence, c.relforcerowsecurity, a.attidentity
+        SELECT m.relation, m.narrow, m.is_required, m.declared_by, c.relkind, c.relispartition, c.relpersistence, c.relforcerowsecurity,
+               a.attidentity
         FROM unnest(shadows) AS m
         JOIN pg_class AS c ON c.oid = m.relation
         JOIN pg_attribute AS a ON a.attrelid = m.relation AND a.attnum = m.attribute
     ), found (relation, obstacle, remedy) AS (
-        SELECT DISTINCT m.relation,
-               format('%s is %s', m.relation, CASE WHEN m.relkind = 'p' THEN 'a partitioned table' ELSE 'a partition' END),
-               'PostgreSQL can neither build indexes of partitioned tables concurrently nor turn an existing index into their primary key: '
+        SELECT DISTINCT f.referenced, format('foreign key %I of %s references a partitioned table', f.name, f.relation),
+               'The primary key of a partitioned table cannot be made of an existing index: '
                'use the plan for a maintenance window (online => false).'
-        FROM narrow_column AS m WHERE m.relkind = 'p' OR m.relispartition
-      UNION ALL
-        SELECT DISTINCT f.referenced, format('partitioned table %s references the key', f.relation),
-               'A foreign key of a partitioned table cannot be added NOT VALID: use the plan for a maintenance window (online => false).'
         FROM unnest(foreign_keys) AS f
-        JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'p'
-        WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
+        JOIN narrow_column AS m ON m.relation = f.referenced AND m.relkind = 'p'
+      UNION ALL
+        SELECT DISTINCT t.relation, format('%s is partitioned', t.relation),
+               'A script does not copy partitions: make it for a maintenance window (online => false).'
+        FROM (SELECT m.relation FROM narrow_column AS m WHERE m.relkind = 'p'
+            UNION ALL SELECT f.relation FROM unnest(foreign_keys) AS f WHERE f.is_partitioned) AS t
+        WHERE current_setting('snowflake_migrate_internal.for_script', true) = 'on'
+      UNION ALL
+        SELECT m.relation, format('%s is a foreign table', m.relation), 'Detach it while the table is migrated.'
+        FROM narrow_column AS m WHERE m.relkind = 'f'
+      UNION ALL
+        SELECT m.relation, format('column %I of %s is NOT NULL, and in %s it is not', m.narrow, m.relation, m.declared_by),
+               format('ALTER TABLE %s ALTER COLUMN %I DROP NOT NULL while it is migrated, or use the plan for a maintenance window '
+                      '(online => false).', m.relation, m.narrow)
+        FROM narrow_column AS m JOIN narrow_column AS d ON d.relation = m.declared_by AND d.narrow = m.narrow
+        WHERE m.is_required AND NOT d.is_required
       UNION ALL
         SELECT DISTINCT m.relation, format('%s has inheritance children or parents', m.relation),
                'Their columns can only be replaced together: use the plan for a maintenance window (online => false).'
         FROM narrow_column AS m
-        WHERE m.relkind <> 'p' AND NOT m.relispartition
+        WHERE m.relkind <> 'p' AND m.relation = m.declared_by
           AND EXISTS (SELECT FROM pg_inherits AS i WHERE m.relation IN (i.inhparent, i.inhrelid))
       UNION ALL
         SELECT DISTINCT m.relation, format('%s is a temporary table', m.relation),
@@ -78,7 +88,7 @@ AS $function$
         SELECT m.relation, format('column %I of %s is an identity column that references another one', m.narrow, m.relation),
                'The identity sequence cannot be moved to another column: ALTER COLUMN ... DROP IDENTITY, '
                'or use the plan for a maintenance window (online => false).'
-        FROM narrow_column AS m WHERE m.attidentity <> '' AND (m.relation, m.narrow) NOT IN (SELECT * FROM unnest(keys))
+        FROM narrow_column AS m WHERE m.attidentity <> '' AND (m.declared_by, m.narrow) NOT IN (SELECT * FROM unnest(keys))
       UNION ALL
         SELECT m.relation, format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
                format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation)
@@ -152,7 +162,7 @@ AS $function$
         JOIN pg_constraint AS k ON k.oid = m.check_oid
         -- Only the constraint's expression shows it: both forms have the same name and
         -- columns, and no record has it. Unlike its text, its tree has no names of columns.
-        WHERE (k.conbin::text ~ '{NULLTEST ') <> m.is_required
+        WHERE (k.conbin::text ~ '{NULLTEST ') <> m.is_required AND m.relation = m.declared_by
     )
     SELECT f.relation, NULL::name, f.obstacle, f.remedy, '55000' FROM found AS f
 $function$;

@@ -18,34 +18,45 @@ $function$;
 CREATE TYPE snowflake_migrate_internal.shadow_column AS (
     relation regclass, attribute smallint, narrow name, is_required boolean,
     shadow_name name, trigger_name name, check_name name,
-    shadow smallint, trigger_oid oid, check_oid oid, is_kept boolean, is_filled boolean
+    shadow smallint, trigger_oid oid, check_oid oid, is_kept boolean, is_filled boolean,
+    -- The table itself, or the partitioned one whose ALTER TABLE changes this partition.
+    declared_by regclass, is_partitioned boolean
 );
 
 -- The narrow columns that hold the same IDs, and the existing objects of their
 -- shadows: the column, the trigger that fills it, and the constraint whose
 -- validation proves that all rows have the value. The trigger's name sorts last,
 -- because triggers fire in the order of their names. With only_of, those of one table.
+-- A partition has all three from its parent, but its rows, indexes and constraints are its own.
 CREATE FUNCTION snowflake_migrate_internal.shadows(keys snowflake_migrate_internal.key[], only_of regclass DEFAULT NULL)
 RETURNS SETOF snowflake_migrate_internal.shadow_column LANGUAGE sql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
+    SELECT o.relation, o.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
            s.attnum, t.oid, k.oid, coalesce(s.attnum IS NOT NULL AND t.tgenabled = 'A' AND k.oid IS NOT NULL, false),
-           coalesce(k.convalidated, false)
+           coalesce(k.convalidated, false), r.relation, o.relkind = 'p'
     FROM snowflake_migrate_internal.linked_columns(keys) AS r
-    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    JOIN pg_class AS d ON d.oid = r.relation
+    CROSS JOIN LATERAL (
+        SELECT r.relation, r.attribute, d.relkind
+      UNION ALL
+        SELECT f.relation, f.attribute, c.relkind
+        FROM snowflake_migrate_internal.table_tree(r.relation, r.attname) AS f JOIN pg_class AS c ON c.oid = f.relation
+        WHERE d.relkind = 'p' AND f.relation <> r.relation
+    ) AS o
+    JOIN pg_attribute AS a ON a.attrelid = o.relation AND a.attnum = o.attribute
     CROSS JOIN LATERAL (
         SELECT made.shadow_name, ('~~' || made.shadow_name)::name AS trigger_name,
                snowflake_migrate_internal.shadow_name(text 'check', a.attname) AS check_name
         FROM (SELECT snowflake_migrate_internal.shadow_name(text 'column', a.attname) AS shadow_name OFFSET 0) AS made
         -- OFFSET, because they would be made again wherever they are compared.
         OFFSET 0) AS n
-    LEFT JOIN pg_attribute AS s ON s.attrelid = r.relation AND s.attname = n.shadow_name AND s.atttypid = 'int8'::regtype
-    LEFT JOIN pg_trigger AS t ON t.tgrelid = r.relation AND t.tgname = n.trigger_name
+    LEFT JOIN pg_attribute AS s ON s.attrelid = o.relation AND s.attname = n.shadow_name AND s.atttypid = 'int8'::regtype
+    LEFT JOIN pg_trigger AS t ON t.tgrelid = o.relation AND t.tgname = n.trigger_name
                              AND t.tgfoid = 'snowflake_migrate_internal.shadow()'::regprocedure
-    LEFT JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.conname = n.check_name AND k.contype = 'c'
+    LEFT JOIN pg_constraint AS k ON k.conrelid = o.relation AND k.conname = n.check_name AND k.contype = 'c'
                                 AND ARRAY[a.attnum, s.attnum] <@ k.conkey
-    WHERE r.is_narrow AND (only_of IS NULL OR r.relation = only_of)
+    WHERE r.is_narrow AND (only_of IS NULL OR o.relation = only_of)
 $function$;
 
 -- Fails unless all rows have their shadow values. Without them, foreign keys would
@@ -94,7 +105,8 @@ AS $function$
                -- From PostgreSQL 18 on, a constraint may be NOT ENFORCED.
                coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
         FROM renamed AS r
-        JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.contype = 'c'
+        -- Not what a partition has from its parent.
+        JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.contype = 'c' AND k.coninhcount = 0
         CROSS JOIN LATERAL (SELECT pg_get_expr(k.conbin, k.conrelid) AS expression) AS e
         WHERE (k.conkey && r.attributes OR k.conbin::text ~ ':varattno 0 ') AND k.oid <> ALL (coalesce(r.own_checks, '{}'))
     )
@@ -120,8 +132,8 @@ AS $function$
         FROM snowflake_migrate_internal.shadows(keys) AS s
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
         WHERE s.shadow IS NULL
-    ), command (place, attribute, relation, statement, trigger_columns) AS (
-        SELECT 1, NULL::smallint, s.relation, format(E'ALTER TABLE %s\n        %s', s.quoted_name,
+    ), command (place, attribute, relation, declared_by, statement, trigger_columns) AS (
+        SELECT 1, NULL::smallint, s.relation, s.relation, format(E'ALTER TABLE %s\n        %s', s.quoted_name,
             string_agg(concat_ws(E',\n        ',
                 format('ADD COLUMN %I bigint', s.shadow_name),
                 format(CASE WHEN s.is_required
@@ -132,9 +144,15 @@ AS $function$
                          FROM snowflake_migrate_internal.shadow_checks(keys) AS k
                          WHERE k.relation = s.relation AND k.shadow IS NULL), '')), NULL::name[]
         FROM shadow AS s
+        WHERE s.relation = s.declared_by
         GROUP BY s.relation, s.quoted_name
       UNION ALL
-        SELECT c.place, s.attribute, s.relation, c.statement, CASE c.place WHEN 4 THEN ARRAY[s.narrow, s.shadow_name, s.trigger_name] END
+        SELECT 1, NULL, s.relation, s.declared_by, (
+            SELECT format('ALTER TABLE %s ', s.quoted_name) || string_agg(k.definition, ', ' ORDER BY k.name)
+            FROM snowflake_migrate_internal.shadow_checks(keys) AS k WHERE k.relation = s.relation AND k.shadow IS NULL), NULL
+        FROM (SELECT DISTINCT p.relation, p.declared_by, p.quoted_name FROM shadow AS p WHERE p.relation <> p.declared_by) AS s
+      UNION ALL
+        SELECT c.place, s.attribute, s.relation, s.declared_by, c.statement, CASE c.place WHEN 4 THEN ARRAY[s.narrow, s.shadow_name, s.trigger_name] END
         FROM shadow AS s
         CROSS JOIN LATERAL (VALUES
             (2, CASE WHEN s.attstattarget >= 0
@@ -146,13 +164,13 @@ AS $function$
                        'FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow(%L, %L)',
                        s.trigger_name, s.quoted_name, s.narrow, s.shadow_name)),
             (5, format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', s.quoted_name, s.trigger_name))) AS c (place, statement)
-        WHERE c.statement IS NOT NULL
+        WHERE s.relation = s.declared_by OR c.place < 4
     ), altering (relation, commands) AS (
-        SELECT c.relation, array_agg(snowflake_migrate_internal.command(
-                                         CASE WHEN c.trigger_columns IS NULL THEN text 'alter' ELSE 'shadow trigger' END,
-                                         c.relation, c.statement, c.trigger_columns)
-                                     ORDER BY c.attribute NULLS FIRST, c.place)
-        FROM command AS c GROUP BY c.relation
+        SELECT c.declared_by, array_agg(snowflake_migrate_internal.command(
+                                            CASE WHEN c.trigger_columns IS NULL THEN text 'alter' ELSE 'shadow trigger' END,
+                                            c.relation, c.statement, c.trigger_columns)
+                                        ORDER BY c.relation <> c.declared_by, c.relation::text, c.attribute NULLS FIRST, c.place)
+        FROM command AS c WHERE c.statement IS NOT NULL GROUP BY c.declared_by
     )
     SELECT snowflake_migrate_internal.step(text 'shadow', s.relation, text 'ACCESS EXCLUSIVE',
         text 'adds shadow columns to %s',
@@ -211,12 +229,14 @@ BEGIN
     ), statement (place, relation, text) AS (
         SELECT DISTINCT 1, k.conrelid::regclass,
                format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_migrate_internal.name_of(k.conrelid::regclass), k.conname)
-        FROM shadow AS s JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
+        FROM shadow AS s
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
       UNION ALL
         SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM shadow AS s
-        WHERE s.trigger_oid IS NOT NULL
+        WHERE s.trigger_oid IS NOT NULL AND s.relation = s.declared_by
       UNION ALL
         SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.shadow_name) FROM shadow AS s
+        WHERE s.relation = s.declared_by
     )
     SELECT array_agg(snowflake_migrate_internal.command(text 'plain', s.relation, s.text) ORDER BY s.place, s.text) INTO commands
     FROM statement AS s;

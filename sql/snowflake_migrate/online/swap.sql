@@ -99,6 +99,8 @@ AS $function$
                                                  'is_inherited', NOT k.connoinherit)), '[]')
     FROM snowflake_migrate_internal.shadows(keys) AS s
     JOIN pg_constraint AS k ON k.conrelid = s.relation AND k.contype = 'n' AND k.conkey = ARRAY[s.attribute]
+    -- Partitions have the names of their parent's.
+    WHERE s.relation = s.declared_by
 $function$;
 
 -- The places of the catalog's rows on some tables, and the transactions that
@@ -297,7 +299,7 @@ BEGIN
     IF snowflake_migrate_internal.fingerprint(relations) IS DISTINCT FROM before
        OR snowflake_migrate_internal.dependents_fingerprint(snowflake_migrate_internal.swap_columns(keys))
           IS DISTINCT FROM swap.fingerprint THEN
-        PERFORM snowflake_migrate_internal.refuse_swap(keys, text 'A foreign key or a view was added in the meantime.')
+        PERFORM snowflake_migrate_internal.refuse_swap(keys, text 'A foreign key, a view or a partition was added in the meantime.')
         WHERE NOT snowflake_migrate_internal.swap_relations(keys) <@ relations;
         PERFORM snowflake_migrate_internal.require_ready(keys, search_path, keep_sequence);
         swap := snowflake_migrate_internal.prepare_swap(keys, keep_sequence);

@@ -15,6 +15,9 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.*, snowflake_migrate_internal.name_of(s.relation) AS quoted_name FROM unnest(shadows) AS s
+    ), declared AS (
+        -- These change partitions, too.
+        SELECT s.* FROM shadow AS s WHERE s.relation = s.declared_by
     ), owned AS MATERIALIZED (
         -- Sequences that the columns own would be dropped with the columns.
         SELECT s.relation, s.quoted_name, s.narrow, snowflake_migrate_internal.name_of(d.objid::regclass) AS sequence
@@ -25,18 +28,18 @@ AS $function$
     ), statement (place, relation, text) AS (
         SELECT 2, o.relation, format('ALTER SEQUENCE %s OWNED BY NONE', o.sequence) FROM owned AS o
       UNION ALL
-        SELECT 3, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM shadow AS s
+        SELECT 3, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM declared AS s
       UNION ALL
         -- The validated constraint makes a scan unnecessary.
         SELECT 4, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', s.quoted_name, s.shadow_name)
-        FROM shadow AS s WHERE s.is_required
+        FROM declared AS s WHERE s.is_required
       UNION ALL
-        SELECT 5, s.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', s.quoted_name, s.check_name) FROM shadow AS s
+        SELECT 5, s.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', s.quoted_name, s.check_name) FROM declared AS s
       UNION ALL
         -- This drops its indexes, constraints and statistics objects too.
-        SELECT 6, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.narrow) FROM shadow AS s
+        SELECT 6, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.narrow) FROM declared AS s
       UNION ALL
-        SELECT 7, s.relation, format('ALTER TABLE %s RENAME COLUMN %I TO %I', s.quoted_name, s.shadow_name, s.narrow) FROM shadow AS s
+        SELECT 7, s.relation, format('ALTER TABLE %s RENAME COLUMN %I TO %I', s.quoted_name, s.shadow_name, s.narrow) FROM declared AS s
       UNION ALL
         SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.quoted_name, o.narrow) FROM owned AS o
     )
@@ -54,7 +57,9 @@ AS $function$
         SELECT s.*, snowflake_migrate_internal.name_of(s.relation) AS quoted_name FROM unnest(shadows) AS s
     )
     -- The column's statistics settings, if they were changed in the meantime.
-    SELECT c.place, 0, 'plain', s.relation, format('ALTER TABLE %s ALTER COLUMN %I %s', s.quoted_name, s.narrow, c.action), NULL::oid
+    -- After its parent, whose statement changes a partition, too.
+    SELECT c.place, (s.relation <> s.declared_by)::integer, 'plain', s.relation,
+           format('ALTER TABLE %s ALTER COLUMN %I %s', s.quoted_name, s.narrow, c.action), NULL::oid
     FROM shadow AS s
     JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
     JOIN pg_attribute AS b ON b.attrelid = s.relation AND b.attnum = s.shadow
@@ -72,10 +77,18 @@ AS $function$
         WHERE options.narrow IS NOT NULL AND options.narrow IS DISTINCT FROM options.shadow
     ) AS c
   UNION ALL
-    SELECT 12, 0, 'default', s.relation,
+    SELECT 12, (s.relation <> s.declared_by)::integer, 'default', s.relation,
            format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.quoted_name, s.narrow, pg_get_expr(d.adbin, d.adrelid)), NULL
     FROM shadow AS s JOIN pg_attrdef AS d ON d.adrelid = s.relation AND d.adnum = s.attribute
-    WHERE keep_sequence OR (s.relation, s.narrow) NOT IN (SELECT * FROM unnest(keys))
+    WHERE keep_sequence OR (s.declared_by, s.narrow) NOT IN (SELECT * FROM unnest(keys))
+  UNION ALL
+    -- A partition that was attached may have none.
+    SELECT 13, 0, 'plain', s.relation, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', s.quoted_name, s.narrow), NULL
+    FROM shadow AS s
+    WHERE s.relation <> s.declared_by AND (keep_sequence OR (s.declared_by, s.narrow) NOT IN (SELECT * FROM unnest(keys)))
+      AND NOT EXISTS (SELECT FROM pg_attrdef AS d WHERE d.adrelid = s.relation AND d.adnum = s.attribute)
+      AND EXISTS (SELECT FROM shadow AS p JOIN pg_attrdef AS d ON d.adrelid = p.relation AND d.adnum = p.attribute
+                  WHERE p.relation = s.declared_by AND p.narrow = s.narrow)
   UNION ALL
     SELECT 15, g.depth, 'plain', s.relation,
            format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.quoted_name,
@@ -106,18 +119,20 @@ AS $function$
     WITH indexed AS MATERIALIZED (
         SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_migrate_internal.name_of(x.relation) AS quoted_name,
                c.relname AS name, n.nspname AS schema, k.oid AS constraint_oid, k.contype,
-               i.indisreplident, i.indisclustered
+               i.indisreplident, i.indisclustered, x.is_partitioned, x.level, x.is_attached,
+               x.is_partitioned AND k.oid IS NOT NULL AS is_made_anew
         FROM snowflake_migrate_internal.shadow_indexes(keys) AS x
         JOIN pg_index AS i ON i.indexrelid = x.index
         JOIN pg_class AS c ON c.oid = x.index
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.conrelid = x.relation AND k.contype IN ('p', 'u')
-    ), statement (place, relation, text) AS (
-        SELECT 8, i.relation, format('ALTER INDEX %I.%I RENAME TO %I', i.schema, i.shadow_name, i.name) FROM indexed AS i
+    ), statement (place, depth, relation, text) AS (
+        SELECT 8, 0, i.relation, format('ALTER INDEX %I.%I RENAME TO %I', i.schema, i.shadow_name, i.name)
+        FROM indexed AS i WHERE NOT i.is_made_anew
       UNION ALL
         -- An index's columns have their own names, which do not follow the table's.
         -- For an index that does not exist yet, they follow from the shadow columns' names.
-        SELECT 9, i.relation, format('ALTER TABLE %I.%I RENAME COLUMN %I TO %I', i.schema, i.name, b.name, a.attname)
+        SELECT 9, 0, i.relation, format('ALTER TABLE %I.%I RENAME COLUMN %I TO %I', i.schema, i.name, b.name, a.attname)
         FROM indexed AS i
         JOIN pg_index AS x ON x.indexrelid = i.index
         JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0
@@ -127,29 +142,35 @@ AS $function$
             SELECT s.shadow_name FROM unnest(shadows) AS s
             WHERE i.shadow IS NULL AND s.relation = i.relation
               AND CASE x.indkey[a.attnum - 1] WHEN 0 THEN s.narrow = a.attname ELSE s.attribute = x.indkey[a.attnum - 1] END) AS b
-        WHERE b.name <> a.attname
+        -- Renaming that of a partitioned table's index renames those of the partitions.
+        WHERE b.name <> a.attname AND NOT i.is_made_anew AND NOT i.is_attached
       UNION ALL
-        SELECT 10, i.relation, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I', i.quoted_name, i.name,
+        SELECT 10, 0, i.relation, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I', i.quoted_name, i.name,
                          CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END, i.name)
-        FROM indexed AS i WHERE i.constraint_oid IS NOT NULL
+        FROM indexed AS i WHERE i.constraint_oid IS NOT NULL AND NOT i.is_partitioned
       UNION ALL
-        SELECT 14, i.relation, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', i.quoted_name, i.name) FROM indexed AS i
+        -- After those of its partitions, which become its own.
+        SELECT 10, 1000 - i.level, i.relation,
+               format('ALTER TABLE %s ADD CONSTRAINT %I %s', i.quoted_name, i.name, pg_get_constraintdef(i.constraint_oid))
+        FROM indexed AS i WHERE i.is_made_anew
+      UNION ALL
+        SELECT 14, 0, i.relation, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', i.quoted_name, i.name) FROM indexed AS i
         -- By default, the primary key is the replica identity.
         WHERE i.indisreplident
       UNION ALL
-        SELECT 14, i.relation, format('ALTER TABLE %s CLUSTER ON %I', i.quoted_name, i.name) FROM indexed AS i WHERE i.indisclustered
+        SELECT 14, 0, i.relation, format('ALTER TABLE %s CLUSTER ON %I', i.quoted_name, i.name) FROM indexed AS i WHERE i.indisclustered
       UNION ALL
-        SELECT 14, i.relation, format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s', i.schema, i.name, a.attnum, a.attstattarget)
+        SELECT 14, 0, i.relation, format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s', i.schema, i.name, a.attnum, a.attstattarget)
         FROM indexed AS i JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0 AND a.attstattarget >= 0
       UNION ALL
-        SELECT 16, i.relation, format('COMMENT ON INDEX %I.%I IS %L', i.schema, i.name, obj_description(i.index, 'pg_class'))
+        SELECT 16, 0, i.relation, format('COMMENT ON INDEX %I.%I IS %L', i.schema, i.name, obj_description(i.index, 'pg_class'))
         FROM indexed AS i WHERE obj_description(i.index, 'pg_class') IS NOT NULL
       UNION ALL
-        SELECT 16, i.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L',
+        SELECT 16, 0, i.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L',
                                       i.name, i.quoted_name, obj_description(i.constraint_oid, 'pg_constraint'))
         FROM indexed AS i WHERE obj_description(i.constraint_oid, 'pg_constraint') IS NOT NULL
     )
-    SELECT s.place, 0, 'plain', s.relation, s.text, NULL::oid FROM statement AS s
+    SELECT s.place, s.depth, 'plain', s.relation, s.text, NULL::oid FROM statement AS s
 $function$;
 
 -- The same for foreign keys and CHECK constraints. A foreign key would keep the index
@@ -159,7 +180,9 @@ RETURNS SETOF snowflake_migrate_internal.swap_statement LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH swapped AS MATERIALIZED (
-        SELECT f.foreign_key AS constraint_oid, f.name, f.shadow_name, f.relation, 1 AS drop_place
+        SELECT f.foreign_key AS constraint_oid, f.name, f.shadow_name, f.relation,
+               -- That of a partition goes with its parent's.
+               CASE WHEN NOT f.is_inherited THEN 1 END AS drop_place
         FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
       UNION ALL
         SELECT k.check_constraint, k.name, k.shadow_name, k.relation, 5
@@ -172,7 +195,7 @@ AS $function$
     SELECT c.place, 0, 'plain', n.relation, c.text, NULL::oid
     FROM named AS n
     CROSS JOIN LATERAL (VALUES
-        (n.drop_place, format('ALTER TABLE %s DROP CONSTRAINT %I', n.quoted_name, n.name)),
+        (n.drop_place, CASE WHEN n.drop_place > 0 THEN format('ALTER TABLE %s DROP CONSTRAINT %I', n.quoted_name, n.name) END),
         (11, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', n.quoted_name, n.shadow_name, n.name)),
         (16, CASE WHEN n.comment IS NOT NULL THEN format('COMMENT ON CONSTRAINT %I ON %s IS %L', n.name, n.quoted_name, n.comment) END)
     ) AS c (place, text)

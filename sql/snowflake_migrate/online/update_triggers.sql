@@ -69,7 +69,9 @@ CREATE TYPE snowflake_migrate_internal.update_trigger AS (
     head text, condition text, tail text,
     guard_owner oid, guard_privilege text,
     -- By the condition for the present owner of the table.
-    is_guarded boolean
+    is_guarded boolean,
+    -- A partition has it from its parent, and changes with that.
+    is_inherited boolean
 );
 
 -- What pg_get_triggerdef() shows before and after the condition. PostgreSQL has no function
@@ -115,14 +117,14 @@ SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 
 SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $function$
     WITH update_trigger AS MATERIALIZED (
-        SELECT t.oid, t.tgrelid, c.relowner, t.tgname, t.tgenabled, t.tgconstraint, t.tgqual
+        SELECT t.oid, t.tgrelid, c.relowner, t.tgname, t.tgenabled, t.tgconstraint, t.tgqual, t.tgparentid
         FROM pg_trigger AS t
         JOIN pg_class AS c ON c.oid = t.tgrelid
         -- As update_triggers(), in any state.
         WHERE t.tgrelid = ANY (relations) AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
           AND t.tgfoid <> 'snowflake_migrate_internal.shadow()'::regprocedure
     ), shown AS MATERIALIZED (
-        SELECT t.oid, t.tgrelid, t.relowner, t.tgname, t.tgenabled::text AS enabled, f.head, f.tail, d.definition,
+        SELECT t.oid, t.tgrelid, t.relowner, t.tgname, t.tgparentid, t.tgenabled::text AS enabled, f.head, f.tail, d.definition,
                t.tgqual IS NOT NULL AS has_condition,
                starts_with(d.definition, f.head || CASE WHEN t.tgqual IS NULL THEN '' ELSE 'WHEN (' END)
                AND right(d.definition, length(f.tail) + 2) = CASE WHEN t.tgqual IS NULL THEN right(f.head, 2) ELSE ') ' END || f.tail
@@ -142,7 +144,8 @@ AS $function$
                 WHEN joined.parts IS NOT NULL
                 THEN substr(p.condition, 1 + length(joined.parts[1]), length(p.condition) - length(joined.parts[1]) - 1)
                 ELSE p.condition END,
-           p.tail, guard.owner::oid, guard.privilege, coalesce(guard.owner::oid = p.relowner AND guard.privilege = v.privilege, false)
+           p.tail, guard.owner::oid, guard.privilege, coalesce(guard.owner::oid = p.relowner AND guard.privilege = v.privilege, false),
+           p.tgparentid <> 0
     FROM parts AS p
     CROSS JOIN snowflake_migrate_internal.guard_privilege() AS v (privilege)
     LEFT JOIN LATERAL regexp_match(p.condition, '^' || snowflake_migrate_internal.guard_pattern() || '$') AS alone (parts) ON true
@@ -159,7 +162,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT u.*
     FROM snowflake_migrate_internal.update_trigger_definitions(relations) AS u
-    WHERE u.enabled IN ('O', 'A') AND NOT u.is_guarded
+    WHERE u.enabled IN ('O', 'A') AND NOT u.is_guarded AND NOT u.is_inherited
 $function$;
 
 -- Those that have the condition of a migration, this one's or an older one's.
@@ -167,7 +170,8 @@ CREATE FUNCTION snowflake_migrate_internal.guarded_triggers(relations regclass[]
 RETURNS SETOF snowflake_migrate_internal.update_trigger LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT u.* FROM snowflake_migrate_internal.update_trigger_definitions(relations) AS u WHERE u.guard_owner IS NOT NULL
+    SELECT u.* FROM snowflake_migrate_internal.update_trigger_definitions(relations) AS u
+    WHERE u.guard_owner IS NOT NULL AND NOT u.is_inherited
 $function$;
 
 -- The statements that make a trigger anew: with the condition, or without. The first one is
@@ -179,7 +183,7 @@ CREATE FUNCTION snowflake_migrate_internal.trigger_statements(
 ) RETURNS TABLE (place integer, parts text[]) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH present AS MATERIALIZED (
+    WITH RECURSIVE present AS MATERIALIZED (
         SELECT t.oid, t.tgname AS name, t.tgconstraint, coalesce(k.conname, t.tgname) AS first_name, t.tgenabled AS state,
                snowflake_migrate_internal.name_of(t.tgrelid::regclass) AS table_name,
                -- Of the same length in both: the name, and what is before it.
@@ -189,6 +193,10 @@ AS $function$
         FROM pg_trigger AS t
         LEFT JOIN pg_constraint AS k ON k.oid = t.tgconstraint
         WHERE t.oid = (update_trigger).trigger_oid
+    ), of_partition AS (
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled FROM pg_trigger AS t JOIN present AS p ON t.tgparentid = p.oid
+      UNION ALL
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled FROM of_partition AS p JOIN pg_trigger AS t ON t.tgparentid = p.oid
     ), own AS MATERIALIZED (
         SELECT snowflake_migrate_internal.portable((update_trigger).condition) AS condition,
                snowflake_migrate_internal.portable((update_trigger).tail) AS tail
@@ -209,9 +217,14 @@ AS $function$
     SELECT 3, ARRAY[format('ALTER TRIGGER %I ON %s RENAME TO %I', p.first_name, p.table_name, p.name)]
     FROM present AS p WHERE p.first_name <> p.name
   UNION ALL
-    SELECT 4, ARRAY[format('ALTER TABLE %s %s TRIGGER %I', p.table_name,
-                           CASE p.state WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, p.name)]
-    FROM present AS p WHERE p.state <> 'O'
+    SELECT p.place, ARRAY[format('ALTER TABLE %s %s TRIGGER %I', p.table_name,
+                                 CASE p.state WHEN 'O' THEN 'ENABLE' WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA'
+                                              ELSE 'ENABLE ALWAYS' END, p.name)]
+    FROM (SELECT 4 AS place, w.table_name, w.state, w.name FROM present AS w WHERE w.state <> 'O'
+        UNION ALL
+          -- Those of partitions may have states of their own.
+          SELECT 5, snowflake_migrate_internal.name_of(o.tgrelid::regclass), o.tgenabled, o.tgname
+          FROM of_partition AS o CROSS JOIN present AS w WHERE o.tgenabled <> w.state) AS p
   UNION ALL
     SELECT 5, ARRAY[format('ALTER TRIGGER %I ON %s DEPENDS ON EXTENSION %I', p.name, p.table_name, e.extname)]
     FROM present AS p
@@ -364,7 +377,8 @@ AS $function$
 DECLARE
     unguarded CONSTANT text := (
         SELECT string_agg(quote_ident(u.name), ', ' ORDER BY u.name)
-        FROM snowflake_migrate_internal.unguarded_triggers(ARRAY[relation]) AS u);
+        FROM snowflake_migrate_internal.update_trigger_definitions(ARRAY[relation]) AS u
+        WHERE u.enabled IN ('O', 'A') AND NOT u.is_guarded);
     owner CONSTANT oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation);
 BEGIN
     IF unguarded IS NOT NULL THEN
@@ -427,7 +441,7 @@ AS $function$
     FROM snowflake_migrate_internal.update_trigger_definitions(ARRAY[relation]) AS u
     JOIN pg_class AS c ON c.oid = relation
     CROSS JOIN LATERAL snowflake_migrate_internal.trigger_statements(u, is_to_be_guarded) AS s
-    WHERE CASE WHEN is_to_be_guarded THEN u.enabled IN ('O', 'A') AND NOT u.is_guarded
+    WHERE NOT u.is_inherited AND CASE WHEN is_to_be_guarded THEN u.enabled IN ('O', 'A') AND NOT u.is_guarded
                ELSE u.guard_owner IS NOT NULL
                     OR u.enabled IN ('O', 'A') AND NOT snowflake_migrate_internal.copies_as_replica(relation) END
     ORDER BY u.name, s.place

@@ -111,45 +111,110 @@ fn mount_small(directory: &Path) -> Result<()> {
     mount(tmpfs, directory, tmpfs, MsFlags::empty(), size).context("mounting a file system")
 }
 
-fn full_disk() -> Result<()> {
-    let directory = std::env::temp_dir().join(format!("snowflake-small-{}", std::process::id()));
-    fs::create_dir_all(&directory)?;
-    mount_small(&directory)?;
-    let cluster = Cluster::with_migrate()?;
-    cluster.os_user().own(&directory)?;
-    let mut client = cluster.connect()?;
-    client.batch_execute(&format!(
-        "CREATE TABLESPACE small LOCATION '{}'",
-        directory.display()
-    ))?;
-    prepare(&mut client, 50_000, "small")?;
-    let error = client
-        .batch_execute("CALL snowflake_migrate.backfill('t', batch_size => 1000)")
-        .expect_err("the disk is full");
-    let error = ServerError::from_error(error)?;
-    assert_eq!(error.sqlstate, "53100", "{error}");
-    ensure!(error.hint.contains("it resumes where it was"), "{error}");
-    let done = number(&mut client, DONE)?;
-    ensure!(done > 0 && done < 50_000, "{done} rows");
-    let nothing = None::<&str>;
-    mount(
-        nothing,
-        &directory,
-        nothing,
-        MsFlags::MS_REMOUNT,
-        Some("size=200m"),
-    )?;
-    online::migrate(&mut client, "'t'")?;
-    answers(&mut client, "SELECT count(*) FROM t", "50000")?;
-    drop(client);
-    drop(cluster);
-    umount2(&directory, MntFlags::MNT_DETACH)?;
-    Ok(fs::remove_dir(&directory)?)
+fn enlarge(directory: &Path) -> Result<()> {
+    let (nothing, size) = (None::<&str>, Some("size=200m"));
+    mount(nothing, directory, nothing, MsFlags::MS_REMOUNT, size).map_err(Into::into)
+}
+
+/// A server with a tablespace `small` on a file system of its own.
+fn with_small_disk(work: fn(&Cluster, &Path) -> Result<()>) -> Result<()> {
+    let small = move || {
+        let name = format!("snowflake-small-{:?}", thread::current().id());
+        let directory = std::env::temp_dir().join(name.replace(['(', ')'], "-"));
+        fs::create_dir_all(&directory)?;
+        mount_small(&directory)?;
+        let cluster = Cluster::with_migrate()?;
+        cluster.os_user().own(&directory)?;
+        cluster.connect()?.batch_execute(&format!(
+            "CREATE TABLESPACE small LOCATION '{}'",
+            directory.display()
+        ))?;
+        work(&cluster, &directory)?;
+        drop(cluster);
+        umount2(&directory, MntFlags::MNT_DETACH)?;
+        Ok(fs::remove_dir(&directory)?)
+    };
+    // A thread of its own: it is the thread that gets a mount namespace.
+    thread::scope(|scope| scope.spawn(small).join()).expect("the thread with the full disk")
 }
 
 /// Only a file system of its own becomes full.
 #[test]
 fn a_full_disk_loses_nothing_and_the_plan_resumes() -> Result<()> {
-    // A thread of its own: it is the thread that gets a mount namespace.
-    thread::scope(|scope| scope.spawn(full_disk).join()).expect("the thread with the full disk")
+    with_small_disk(|cluster, directory| {
+        let mut client = cluster.connect()?;
+        prepare(&mut client, 50_000, "small")?;
+        let error = client
+            .batch_execute("CALL snowflake_migrate.backfill('t', batch_size => 1000)")
+            .expect_err("the disk is full");
+        let error = ServerError::from_error(error)?;
+        assert_eq!(error.sqlstate, "53100", "{error}");
+        ensure!(error.hint.contains("it resumes where it was"), "{error}");
+        let done = number(&mut client, DONE)?;
+        ensure!(done > 0 && done < 50_000, "{done} rows");
+        enlarge(directory)?;
+        online::migrate(&mut client, "'t'")?;
+        answers(&mut client, "SELECT count(*) FROM t", "50000")
+    })
+}
+
+/// As above, and psql ends at the error.
+#[test]
+fn a_script_resumes_after_a_full_disk() -> Result<()> {
+    const TABLE: &str = "CREATE TABLE t (id serial PRIMARY KEY USING INDEX TABLESPACE small, note text) TABLESPACE small";
+    with_small_disk(|cluster, directory| {
+        cluster.connect()?.batch_execute(
+            "CREATE ROLE keeper LOGIN; GRANT CREATE ON TABLESPACE small TO keeper",
+        )?;
+        let of_keeper = "GRANT ALL ON SCHEMA public TO keeper; SET ROLE keeper";
+        let mut planned = cluster.connect_to_new_database("planned")?;
+        run(&mut planned, [of_keeper, TABLE])?;
+        let script = value(
+            &mut planned,
+            "SELECT snowflake_migrate.script('t', online => true)",
+        )?;
+        online::migrate(&mut planned, "'t', keep_sequence => true")?;
+        run(
+            &mut planned,
+            [
+                "RESET ROLE",
+                "DROP EXTENSION snowflake_migrate",
+                "DROP EXTENSION snowflake",
+            ],
+        )?;
+        let expected = schema(cluster, "planned")?;
+        run(
+            &mut cluster.connect()?,
+            [
+                "CREATE DATABASE target TEMPLATE template0",
+                "GRANT CREATE ON DATABASE target TO keeper",
+            ],
+        )?;
+        let mut client = cluster.connect_to("target")?;
+        let rows = "INSERT INTO t (note) SELECT repeat('n', 200) FROM generate_series(1, 50000)";
+        run(&mut client, [of_keeper, TABLE, rows, "ANALYZE t"])?;
+        let stopped = psql(cluster, "keeper", "target", &script, true)?;
+        ensure!(
+            !stopped.success && stopped.errors.contains("No space left on device"),
+            "{stopped:?}"
+        );
+        let name = value(
+            &mut client,
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'snowflake_script%'",
+        )?;
+        let done = number(
+            &mut client,
+            &format!("SELECT rows_copied FROM {name}.widening_progress"),
+        )?;
+        ensure!(done > 0 && done < 50_000, "{done} rows");
+        enlarge(directory)?;
+        let again = psql(cluster, "keeper", "target", &script, true)?;
+        ensure!(again.success, "{again:?}");
+        assert_same_schema(&expected, &schema(cluster, "target")?, "after a full disk");
+        answers(
+            &mut client,
+            "SELECT concat_ws(' ', count(*), sum(id)) FROM t",
+            "50000 1250025000",
+        )
+    })
 }

@@ -657,8 +657,8 @@ fn senseless_arguments_of_the_backfill_are_refused() -> Result<()> {
 /// window: a part of the DETAIL, and what removes the obstacle.
 #[rustfmt::skip]
 const OBSTACLES: &[(&str, &str, &str)] = &[
-    ("CREATE TABLE parted (t_id int REFERENCES t, day int) PARTITION BY LIST (day)",
-     "parted is a partitioned table", "DROP TABLE o.parted"),
+    ("CREATE TABLE parted (t_id int REFERENCES t, day int) PARTITION BY LIST (day); CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1); ALTER TABLE parted_1 ALTER t_id SET NOT NULL",
+     "column t_id of o.parted_1 is NOT NULL, and in o.parted it is not", "ALTER TABLE o.parted_1 ALTER t_id DROP NOT NULL"),
     ("CREATE TABLE child () INHERITS (t)", "t has inheritance children or parents", "DROP TABLE o.child"),
     ("CREATE TABLE numbered (t_id int GENERATED ALWAYS AS IDENTITY REFERENCES t)",
      "column t_id of o.numbered is an identity column that references another one", "ALTER TABLE o.numbered ALTER t_id DROP IDENTITY"),
