@@ -133,13 +133,6 @@ const ENTRY: Entry = Entry {
     left_out: None,
 };
 
-/// What prevents all online migrations of partitioned tables.
-const PARTITIONED: Outcome = Outcome::Refused {
-    sqlstate: "55000",
-    obstacle: "is a partitioned table",
-    postgres: ("CREATE INDEX CONCURRENTLY ON orders (id)", "0A000"),
-};
-
 /// All entries.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     [

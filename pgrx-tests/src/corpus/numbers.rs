@@ -1,7 +1,7 @@
 //! Sequences, columns and names of all kinds. Each sequence continues after
 //! reverting with the number that follows the last one used.
 
-use super::{ENTRY, Entry, Next, Outcome, PARTITIONED};
+use super::{ENTRY, Entry, Next, Outcome};
 
 /// Inserts a row only while the column's default is the extension's. So the
 /// application uses no number of the sequence.
@@ -143,7 +143,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 PERFORM expect(false, 'an item has its order');
             EXCEPTION WHEN foreign_key_violation THEN NULL; END $$",
         widened: &[("shop.orders*", "id"), ("shop.items", "order_id")],
-        online: PARTITIONED,
+        online: Outcome::Refused { sqlstate: "55000", obstacle: "references a partitioned table", postgres: ("ALTER TABLE orders ADD CONSTRAINT u UNIQUE USING INDEX orders_note_id_idx", "0A000") },
         ..ENTRY
     },
     Entry {

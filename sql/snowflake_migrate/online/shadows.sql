@@ -42,7 +42,12 @@ AS $function$
       UNION ALL
         SELECT f.relation, f.attribute, c.relkind
         FROM snowflake_migrate_internal.table_tree(r.relation, r.attname) AS f JOIN pg_class AS c ON c.oid = f.relation
-        WHERE d.relkind = 'p' AND f.relation <> r.relation
+        WHERE d.relkind = 'p' AND f.relation <> r.relation AND only_of IS NULL
+      UNION ALL
+        SELECT only_of, a.attnum, c.relkind
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = r.attname AND a.attnum > 0
+        WHERE c.oid = only_of AND c.relispartition AND r.relation <> only_of AND d.relkind = 'p'
+          AND r.relation IN (SELECT p.relid FROM pg_partition_ancestors(only_of) AS p)
     ) AS o
     JOIN pg_attribute AS a ON a.attrelid = o.relation AND a.attnum = o.attribute
     CROSS JOIN LATERAL (

@@ -18,6 +18,7 @@ mod online_servers;
 mod online_steps;
 mod pace;
 mod partitioning;
+mod partitioning_corpus;
 mod plans;
 mod refusals;
 mod remembered;
