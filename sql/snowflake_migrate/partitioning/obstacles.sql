@@ -87,6 +87,12 @@ AS $function$
     SELECT 10, format('%s has the security label %L', pg_describe_object(l.classoid, l.objoid, l.objsubid), l.label),
            'Remove it, and set it again afterwards.'
     FROM pg_seclabel AS l WHERE l.classoid = 'pg_class'::regclass AND l.objoid = target
+  UNION ALL
+    SELECT 11, format('column %I of %s is of the domain %s', a.attname, target, a.atttypid::regtype),
+           format('Partitions are by a bigint: ALTER TABLE %s ALTER COLUMN %I TYPE bigint, and ADD CHECK for what the domain checks.',
+                  target, a.attname)
+    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid AND t.typtype = 'd'
+    WHERE a.attrelid = target AND a.attname = column_name
 $function$;
 
 CREATE FUNCTION snowflake_migrate_internal.partition_constraint_obstacles(target regclass, column_name name)

@@ -169,7 +169,9 @@ AS $function$
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = target
     ), kept AS MATERIALIZED (
         SELECT k.*, obj_description(k.oid, 'pg_constraint') AS comment FROM pg_constraint AS k
-        WHERE k.conrelid = target AND (k.contype IN ('p', 'u', 'x', 'f') OR k.contype = 'c' AND NOT k.connoinherit)
+        WHERE k.conrelid = target
+          -- Not what a foreign key has for each partition that it references.
+          AND (k.contype IN ('p', 'u', 'x') OR k.contype = 'f' AND k.conparentid = 0 OR k.contype = 'c' AND NOT k.connoinherit)
     ), indexes AS MATERIALIZED (
         SELECT i.*, obj_description(i.index, 'pg_class') AS comment
         FROM snowflake_migrate_internal.partition_indexes(target, partition_name) AS i

@@ -147,5 +147,15 @@ ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM partitions_reader, partiti
 INSERT INTO numbered (what) VALUES ('new');
 SELECT count(*) FILTER (WHERE id < snowflake_id_boundary('numbered')) AS old, count(*) FILTER (WHERE id >= snowflake_id_boundary('numbered')) AS new FROM numbered;
 BEGIN; DROP EXTENSION snowflake_partitions CASCADE; SELECT snowflake_migrate_internal.unpartition_table('numbered'); ROLLBACK;
+-- A table that references it, there and back; and a key of a domain.
+CREATE TABLE referring (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), numbered_id bigint REFERENCES numbered);
+INSERT INTO referring (numbered_id) SELECT id FROM numbered;
+CALL snowflake_migrate.partition('referring', '1 day', 'UTC');
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'referring'::regclass AND contype = 'f' AND conparentid = 0;
+CALL snowflake_migrate.partition_revert('referring');
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'referring'::regclass AND contype = 'f' AND conparentid = 0;
+SELECT count(*) FROM referring AS r JOIN numbered AS n ON n.id = r.numbered_id; DROP TABLE referring;
+CREATE DOMAIN wide AS bigint; CREATE TABLE of_domain (id wide PRIMARY KEY DEFAULT snowflake_nextval());
+SELECT obstacles FROM snowflake_migrate.partition_survey() WHERE target = 'of_domain'::regclass; DROP TABLE of_domain; DROP DOMAIN wide;
 CALL snowflake_migrate.partition_revert('numbered'); SELECT count(*) FROM numbered;
 DROP TABLE numbered, refused, by_email, not_checked, holds, child, users, events, seen, notes, marks CASCADE; DROP FUNCTION see; DROP ROLE partitions_reader, partitions_writer;

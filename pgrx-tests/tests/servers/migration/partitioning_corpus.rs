@@ -32,12 +32,14 @@ fn kind_of(obstacle: &str) -> String {
 
 /// One table, in which the application continues.
 fn convert(trial: &mut Trial, cluster: &Cluster, table: &str) -> Result<()> {
-    let count =
-        format!("SELECT concat_ws(' ', count(*), min(t::text), max(t::text)) FROM {table} AS t");
+    let count = format!(
+        "SELECT concat_ws(' ', count(*), sum(hashtext(to_jsonb(t)::text))) FROM {table} AS t"
+    );
     let rows = value(&mut trial.superuser, &count)?;
+    // Of a key that has no snowflake IDs yet, the plan is the online one, too.
     let script = format!(
         "SET search_path = shop, public; SET client_min_messages = warning;
-CALL snowflake_migrate.partition($t${table}$t$, '1 day', 'UTC');\n"
+SELECT statement FROM snowflake_migrate.partition_plan($t${table}$t$, '1 day', 'UTC') WHERE statement IS NOT NULL ORDER BY step_number \\gexec\n"
     );
     let done = psql(cluster, OWNER, &trial.database, &script, true)?;
     ensure!(done.success, "{}", done.errors);
