@@ -105,7 +105,9 @@ AS $function$
     ), own AS MATERIALIZED (
         SELECT k.*, coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced,
                coalesce((to_jsonb(k) ->> 'conperiod')::boolean, false) AS is_period
-        FROM pg_constraint AS k WHERE k.conrelid = target
+        FROM pg_constraint AS k
+        -- Not what a foreign key has for each partition that it references.
+        WHERE k.conrelid = target AND (k.contype <> 'f' OR k.conparentid = 0)
     )
     SELECT 20, CASE WHEN i.indisexclusion THEN format('exclusion constraint %s of %s does not compare %I by =', i.indexrelid::regclass,
         target, column_name)
