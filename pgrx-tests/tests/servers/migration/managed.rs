@@ -9,7 +9,7 @@ use snowflake_tests::scratch::Scratch;
 
 use crate::support::*;
 
-/// An extension of the managed service, which nobody can install.
+/// An extension of the managed service, which cannot be installed elsewhere.
 const VENDOR: &str = "
     CREATE DOMAIN @extschema@.email AS text;
     CREATE FUNCTION @extschema@.clean(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT lower($1)';
