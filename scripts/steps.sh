@@ -312,7 +312,7 @@ tests_of_tier() {
     local list=$ROOT/pgrx-tests/versions
     [ -z "${SNOWFLAKE_TESTS_LOAD:-}" ] || list=$ROOT/pgrx-tests/without-preload
     all_cluster_tests >"$TARGET/tests" && [ -s "$TARGET/tests" ] &&
-        awk -v version="${FEATURE#pg}" -v tier="$1" -v without="${WITHOUT:-}" -v family="${FAMILY:-}" -f "$ROOT/scripts/tests-of-version.awk" "$list" "$TARGET/tests"
+        awk -v version="${FEATURE#pg}" -v tier="$1" -v without="${WITHOUT:-}" -f "$ROOT/scripts/tests-of-version.awk" "$list" "$TARGET/tests"
 }
 
 # tests_named FILTER: the tests of servers whose path has FILTER in it, at the
