@@ -179,7 +179,7 @@ lint_scripts() {
         if [ "${file##*.}" = sh ] || sed -n 1p "$file" | grep -q '^#!.*bash'; then scripts+=("$file"); fi
     done
     note "${#scripts[@]} scripts"
-    shellcheck -x -- "${scripts[@]}"
+    printf '%s\0' "${scripts[@]}" | xargs -0 -n 10 -P 2 shellcheck -x --
 }
 
 # Words to leave alone: .codespellrc
