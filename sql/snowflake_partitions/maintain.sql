@@ -11,12 +11,14 @@ CREATE FUNCTION snowflake_partitions_internal.targets(parent regclass)
 RETURNS regclass[] LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
+DECLARE
+    targets regclass[];
 BEGIN
     IF parent IS NOT NULL THEN
         PERFORM snowflake_partitions_internal.require_settings(parent);
         RETURN ARRAY[parent];
     END IF;
-    RETURN ARRAY(
+    targets := ARRAY(
         WITH RECURSIVE above (oid, referenced) AS (
             SELECT k.conrelid, k.confrelid FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conparentid = 0
           UNION
@@ -29,6 +31,12 @@ BEGIN
         WHERE pg_has_role(c.relowner, 'USAGE')
         ORDER BY s.started_at IS NOT NULL AND (s.ended_at IS NULL OR s.ended_at < s.started_at),
                  (SELECT count(*) FROM above AS a WHERE a.oid = s.parent) DESC, s.parent);
+    IF targets = '{}' THEN
+        RAISE WARNING 'no table is maintained'
+            USING DETAIL = 'No table with settings has an owner whose privileges you have.',
+                  HINT = 'Call snowflake_partitions.configure(), or run this as a superuser or a member of the owners.';
+    END IF;
+    RETURN targets;
 END
 $function$;
 

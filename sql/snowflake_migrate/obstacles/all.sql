@@ -6,7 +6,7 @@ RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT NULL::regclass, NULL::name, 'this server does not issue IDs: ' || o.reason,
-           o.remedy || ' Keys are widened without it: keep_sequence => true.', '55000'
+           o.remedy, '55000'
     FROM snowflake_internal.get_status() AS s
     CROSS JOIN LATERAL (SELECT current_setting('server_version_num')::integer >= 170000) AS v (loads_later)
     CROSS JOIN LATERAL (VALUES
@@ -223,7 +223,10 @@ AS $function$
 DECLARE
     found snowflake_migrate_internal.obstacle[];
 BEGIN
-    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.server_obstacles() AS o WHERE NOT keep_sequence;
+    RETURN QUERY SELECT o.relation, o.column_name, o.obstacle,
+                        o.remedy || CASE o.sqlstate_code WHEN '55000' THEN ' Keys are widened without it: keep_sequence => true.' ELSE '' END,
+                        o.sqlstate_code
+                 FROM snowflake_migrate_internal.server_obstacles() AS o WHERE NOT keep_sequence;
     found := ARRAY(SELECT o FROM snowflake_migrate_internal.owner_obstacles(keys) AS o);
     RETURN QUERY SELECT o.* FROM unnest(found) AS o;
     -- The other checks require the owner's privileges, because they read rows.

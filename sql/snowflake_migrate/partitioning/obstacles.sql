@@ -62,9 +62,18 @@ AS $function$
         (6, EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = target AND d.deptype = 'e'),
          format('%s belongs to an extension', target), 'Only the extension can change it.'),
         (8, EXISTS (SELECT FROM pg_subscription_rel AS s WHERE s.srrelid = target), format('a subscription replicates into %s', target),
-         'Its state is that of the table, which becomes a partition. Convert the publisher''s table, or end the subscription.')
+         'Its state is that of the table, which becomes a partition. Convert the publisher''s table, or end the subscription.'),
+        -- As a restricted role, also if a superuser calls it.
+        (12, NOT has_schema_privilege(c.relowner, c.relnamespace, 'CREATE'),
+         format('permission denied for schema %s: %I, the owner of %s, cannot create partitions', c.relnamespace::regnamespace,
+                pg_get_userbyid(c.relowner), target),
+         format('GRANT CREATE ON SCHEMA %s TO %I.', c.relnamespace::regnamespace, pg_get_userbyid(c.relowner)))
     ) AS o (rank, applies, obstacle, remedy)
     WHERE c.oid = target AND o.applies
+  UNION ALL
+    -- It gets snowflake IDs first.
+    SELECT 0, o.obstacle, o.remedy FROM snowflake_migrate_internal.server_obstacles() AS o
+    WHERE NOT snowflake_internal.has_ids(target, column_name)
   UNION ALL
     SELECT 4, CASE WHEN i.inhrelid = target THEN format('%s is a partition or a child of %s', target, i.inhparent::regclass)
                    ELSE format('%s has the child table %s', target, i.inhrelid::regclass) END,

@@ -100,7 +100,8 @@ AS $function$
     JOIN pg_type AS t ON t.oid = a.atttypid
     LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
     WHERE c.relkind IN ('r', 'p', 'f', 'c')
-      AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal')
+      AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal',
+                            'snowflake_partitions_internal')
       AND n.nspname !~ '^pg_(toast|temp)'
       AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
            OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
@@ -452,7 +453,8 @@ AS $function$
         FROM pg_proc AS p
         JOIN pg_namespace AS n ON n.oid = p.pronamespace
         CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal')
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal',
+                            'snowflake_partitions_internal')
           AND n.nspname !~ '^pg_(toast|temp)'
           AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
           -- With OUT parameters, the places differ.
