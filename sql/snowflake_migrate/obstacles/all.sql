@@ -35,14 +35,20 @@ AS $function$
       UNION
         SELECT r.relation, r.attname FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow
     ), altered AS MATERIALIZED (
-        SELECT DISTINCT c.oid::regclass AS relation, root.attname, c.relowner, c.relnamespace
+        SELECT DISTINCT c.oid::regclass AS relation, root.attname, c.relowner, c.relnamespace, r.oid::regclass AS root, r.relowner AS root_owner
         FROM root
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(root.relation, root.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation
+        JOIN pg_class AS r ON r.oid = root.relation
     )
     SELECT a.relation, a.attname, format('must be owner of table %s', a.relation),
            format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
     FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
+  UNION ALL
+    -- What a partition has of its parent is altered by the parent's owner.
+    SELECT a.relation, a.attname, format('%I, the owner of %s, must be owner of table %s', pg_get_userbyid(a.root_owner), a.root, a.relation),
+           format('ALTER TABLE %s OWNER TO %I.', a.relation, pg_get_userbyid(a.root_owner)), '42501'
+    FROM altered AS a WHERE NOT pg_has_role(a.root_owner, a.relowner, 'USAGE') AND pg_has_role(a.relowner, 'USAGE')
   UNION ALL
     SELECT a.relation, a.attname, format('permission denied for schema %I', n.nspname),
            format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'

@@ -95,6 +95,45 @@ AS $function$
     SELECT f.relation, NULL::name, f.obstacle, f.remedy, '55000' FROM found AS f
 $function$;
 
+-- Indexes and foreign keys of partitions that would become those of another one of their parents: PostgreSQL takes the
+-- first that fits, whatever its order, its options and its name.
+CREATE FUNCTION snowflake_migrate_internal.adoption_obstacles(
+    shadows snowflake_migrate_internal.shadow_column[], indexes snowflake_migrate_internal.shadow_index[],
+    foreign_keys snowflake_migrate_internal.shadow_foreign_key[]
+) RETURNS SETOF snowflake_migrate_internal.obstacle LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH partition AS MATERIALIZED (
+        SELECT c.oid, c.relispartition FROM pg_class AS c
+        WHERE c.oid IN (SELECT m.relation FROM unnest(shadows) AS m) AND (c.relispartition OR c.relkind = 'p')
+    ), indexed AS MATERIALIZED (
+        SELECT i.relation, i.index, EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.index) AS is_inherited,
+               concat_ws(' ', x.indisunique, c.relam, x.indnkeyatts, x.indkey, x.indclass, x.indcollation,
+                         pg_get_expr(x.indexprs, x.indrelid), '|', pg_get_expr(x.indpred, x.indrelid)) AS form
+        FROM unnest(indexes) AS i
+        JOIN partition AS p ON p.oid = i.relation AND p.relispartition
+        JOIN pg_index AS x ON x.indexrelid = i.index
+        JOIN pg_class AS c ON c.oid = i.index
+    ), found (relation, obstacle, remedy) AS (
+        SELECT i.relation, format('indexes %s and %s of partition %s have the same columns', min(i.index::text), max(i.index::text), i.relation),
+               'Drop one for the migration, or use the plan for a maintenance window (online => false).'
+        FROM indexed AS i GROUP BY i.relation, i.form HAVING count(*) > 1 AND bool_or(i.is_inherited)
+      UNION ALL
+        SELECT f.relation, format('foreign keys %I and %I of partition %s are the same', min(f.name), max(f.name), f.relation),
+               'Drop the one that is not of its parent.'
+        FROM unnest(foreign_keys) AS f
+        JOIN partition AS p ON p.oid = f.relation AND p.relispartition
+        JOIN pg_constraint AS k ON k.oid = f.foreign_key
+        GROUP BY f.relation, f.referenced, k.conkey, k.confkey HAVING bool_or(f.is_inherited) AND bool_or(NOT f.is_inherited)
+      UNION ALL
+        SELECT x.indrelid::regclass, format('index %s of %s lacks those of some partitions', x.indexrelid::regclass, x.indrelid::regclass),
+               'ALTER INDEX ... ATTACH PARTITION, or drop it.'
+        FROM partition AS p JOIN pg_index AS x ON x.indrelid = p.oid AND NOT x.indisvalid
+        JOIN pg_class AS c ON c.oid = x.indexrelid AND c.relkind = 'I'
+    )
+    SELECT f.relation, NULL::name, f.obstacle, f.remedy, '55000' FROM found AS f
+$function$;
+
 -- Objects that have the name of a counterpart.
 CREATE FUNCTION snowflake_migrate_internal.taken_name_obstacles(
     indexes snowflake_migrate_internal.shadow_index[], checks snowflake_migrate_internal.shadow_check[],

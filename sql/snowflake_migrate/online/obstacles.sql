@@ -229,6 +229,7 @@ BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.online_table_obstacles(keys, shadows, foreign_keys) AS o;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.definition_obstacles(shadows, indexes, checks, statistics_objects) AS o;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.constraint_obstacles(shadows, foreign_keys, statistics_objects) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.adoption_obstacles(shadows, indexes, foreign_keys) AS o;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.row_change_obstacles(shadows) AS o;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.begun_migration_obstacles(shadows) AS o;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.column_alias_obstacles(columns) AS o;

@@ -238,6 +238,10 @@ AS $function$
                                (7, 'CONSTRAINT', p.first_name, obj_description(p.tgconstraint, 'pg_constraint')))
         AS c (place, kind, name, text)
     WHERE p.tgconstraint <> 0 AND c.text IS NOT NULL
+  UNION ALL
+    SELECT 6, ARRAY[format('COMMENT ON TRIGGER %I ON %s IS %s', o.tgname, snowflake_migrate_internal.name_of(o.tgrelid::regclass),
+                           snowflake_migrate_internal.portable('''' || replace(obj_description(o.oid, 'pg_trigger'), '''', '''''') || ''''))]
+    FROM of_partition AS o CROSS JOIN present AS p WHERE p.tgconstraint <> 0 AND obj_description(o.oid, 'pg_trigger') IS NOT NULL
 $function$;
 
 -- What a trigger depends on: not PostgreSQL's own objects, which have no such rows.

@@ -120,6 +120,20 @@ RESET ROLE;
 SELECT what FROM snowflake_migrate.plan('guarded.orders', also => '{guarded.items}') WHERE step = 1;
 DROP SCHEMA guarded CASCADE;
 DROP ROLE regress_keeper;
+-- A partition could get the counterpart of another index or foreign key of its parent; and an index that is not attached everywhere
+-- would be lost. What a partition has of its parent is altered by the parent's owner.
+CREATE ROLE regress_keeper;
+CREATE TABLE goods (id serial PRIMARY KEY);
+CREATE TABLE stock (id serial, k int NOT NULL, goods_id int CONSTRAINT of_all REFERENCES goods) PARTITION BY RANGE (k);
+CREATE TABLE stock_1 PARTITION OF stock FOR VALUES FROM (0) TO (100);
+ALTER TABLE stock ADD PRIMARY KEY (id, k); ALTER TABLE stock_1 ADD UNIQUE (id, k), ADD CONSTRAINT of_one FOREIGN KEY (goods_id) REFERENCES goods;
+CREATE INDEX up ON stock (k, id); CREATE INDEX down ON stock (k, id DESC); CREATE INDEX other ON stock_1 (id);
+CREATE INDEX unattached ON ONLY stock (id);
+SELECT what FROM snowflake_migrate.plan('stock', also => '{goods}', online => true, keep_sequence => true);
+ALTER TABLE stock OWNER TO regress_keeper; ALTER TABLE stock_1 OWNER TO CURRENT_USER;
+SELECT what FROM snowflake_migrate.plan('stock', keep_sequence => true);
+DROP TABLE stock, goods;
+DROP ROLE regress_keeper;
 -- Who waits for many tables names ten of them.
 \set VERBOSITY terse
 SELECT snowflake_migrate_internal.lock_missed('{pg_type,pg_attribute,pg_proc,pg_class,pg_cast,pg_enum,pg_rewrite,pg_operator,pg_trigger,pg_am,pg_index,pg_opclass}',
