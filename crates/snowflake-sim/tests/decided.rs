@@ -196,6 +196,25 @@ fn a_restored_mark_is_noticed_at_whatever_step_it_comes() {
     println!("{ids} calls, none below a restored mark");
 }
 
+/// A restore that finds its bound written by another one, which waits for the disk, ends when that is flushed, too
+/// (`scripts/breaks mark/restored`).
+#[test]
+fn a_restore_that_finds_its_bound_flushes_it() {
+    let lab = Lab::new(2_000, None);
+    lab.draw(&lab.session(0)).expect("an ID");
+    lab.server.flush_micros.set(SECOND);
+    let bound = lab.far_ahead();
+    let restore = || work::restore(lab.session(ADMIN), Ranges::default(), bound);
+    lab.run(vec![
+        Box::pin(restore()),
+        Box::pin(async {
+            lab.world.sleep_until(lab.world.now() + SECOND / 10).await;
+            restore().await;
+            assert!(lab.server.durable_bound(0) >= bound);
+        }),
+    ]);
+}
+
 /// The owner of a database may restore its dump again and again. The IDs of the others on the server
 /// move ahead by a lease at most.
 #[test]
