@@ -131,7 +131,7 @@ AS $function$
         FROM partition AS p JOIN pg_index AS x ON x.indrelid = p.oid AND NOT x.indisvalid
         JOIN pg_class AS c ON c.oid = x.indexrelid AND c.relkind = 'I'
     )
-    SELECT f.relation, NULL::name, f.obstacle, f.remedy, '55000' FROM found AS f
+    SELECT f.relation, NULL::name, f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.obstacle COLLATE "C"
 $function$;
 
 -- Objects that have the name of a counterpart.
