@@ -2,6 +2,11 @@
 -- one, names that are taken, and privileges that are missing. Each function gets what
 -- the obstacles of all keys have in common, so that it is read only once.
 
+-- An expression of an index as that of its counterpart is compared: casts to bigint vanish there.
+CREATE FUNCTION snowflake_migrate_internal.without_casts(expression text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN pg_catalog.regexp_replace(expression, '::(bigint|integer|smallint)|[() ]'::pg_catalog.text, ''::pg_catalog.text, 'g'::pg_catalog.text);
+
 -- Indexes, constraints and statistics objects whose definition cannot be mapped to the
 -- shadow columns, and indexes that a shadow column cannot have.
 CREATE FUNCTION snowflake_migrate_internal.definition_obstacles(
@@ -30,6 +35,15 @@ AS $function$
         FROM unnest(shadows) AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey)
                                AND k.contype IN ('p', 'u') AND k.condeferrable
+      UNION ALL
+        SELECT DISTINCT i.relation, format('index %s is of %I as a bigint', i.index, m.narrow),
+               'It would be one of the column itself. Drop it, or use the plan for a maintenance window (online => false).'
+        FROM unnest(indexes) AS i
+        JOIN unnest(shadows) AS m ON m.relation = i.relation
+        JOIN pg_index AS x ON x.indexrelid = i.index
+        CROSS JOIN LATERAL unnest(x.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        WHERE k.attribute = 0
+          AND snowflake_migrate_internal.without_casts(pg_get_indexdef(i.index, k.place::integer, true)) = quote_ident(m.narrow)
       UNION ALL
         SELECT DISTINCT m.relation, format('the access method of index %s does not support bigint', x.indexrelid::regclass), 'Drop it.'
         FROM unnest(shadows) AS m
@@ -108,8 +122,12 @@ AS $function$
         WHERE c.oid IN (SELECT m.relation FROM unnest(shadows) AS m) AND (c.relispartition OR c.relkind = 'p')
     ), indexed AS MATERIALIZED (
         SELECT i.relation, i.index, EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.index) AS is_inherited,
-               concat_ws(' ', x.indisunique, c.relam, x.indnkeyatts, x.indkey, x.indclass, x.indcollation,
-                         pg_get_expr(x.indexprs, x.indrelid), '|', pg_get_expr(x.indpred, x.indrelid)) AS form
+               concat_ws(' ', x.indisunique, x.indnullsnotdistinct, c.relam, x.indnkeyatts, x.indcollation, '|',
+                         ARRAY(SELECT snowflake_migrate_internal.without_casts(pg_get_indexdef(i.index, k, true))
+                               FROM generate_series(1, x.indnatts) AS k),
+                         ARRAY(SELECT o.opcfamily FROM unnest(x.indclass::oid[]) WITH ORDINALITY AS u (oid, place)
+                               JOIN pg_opclass AS o ON o.oid = u.oid ORDER BY u.place),
+                         snowflake_migrate_internal.without_casts(pg_get_expr(x.indpred, x.indrelid))) AS form
         FROM unnest(indexes) AS i
         JOIN partition AS p ON p.oid = i.relation AND p.relispartition
         JOIN pg_index AS x ON x.indexrelid = i.index
@@ -124,12 +142,18 @@ AS $function$
         FROM unnest(foreign_keys) AS f
         JOIN partition AS p ON p.oid = f.relation AND p.relispartition
         JOIN pg_constraint AS k ON k.oid = f.foreign_key
-        GROUP BY f.relation, f.referenced, k.conkey, k.confkey HAVING bool_or(f.is_inherited) AND bool_or(NOT f.is_inherited)
+        GROUP BY f.relation, f.referenced, k.conkey, k.confkey, k.confdeltype, k.confupdtype, k.confmatchtype, k.condeferrable, k.condeferred
+        HAVING bool_or(f.is_inherited) AND bool_or(NOT f.is_inherited)
       UNION ALL
         SELECT x.indrelid::regclass, format('index %s of %s lacks those of some partitions', x.indexrelid::regclass, x.indrelid::regclass),
                'ALTER INDEX ... ATTACH PARTITION, or drop it.'
         FROM partition AS p JOIN pg_index AS x ON x.indrelid = p.oid AND NOT x.indisvalid
         JOIN pg_class AS c ON c.oid = x.indexrelid AND c.relkind = 'I'
+        WHERE EXISTS (SELECT FROM unnest(shadows) AS m WHERE m.relation = p.oid AND (
+                          m.attribute = ANY (x.indkey::smallint[])
+                          OR EXISTS (SELECT FROM pg_depend AS d
+                                     WHERE d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
+                                       AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.oid AND d.refobjsubid = m.attribute)))
     )
     SELECT f.relation, NULL::name, f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.obstacle COLLATE "C"
 $function$;

@@ -130,6 +130,13 @@ ALTER TABLE stock ADD PRIMARY KEY (id, k); ALTER TABLE stock_1 ADD UNIQUE (id, k
 CREATE INDEX up ON stock (k, id); CREATE INDEX down ON stock (k, id DESC); CREATE INDEX other ON stock_1 (id);
 CREATE INDEX unattached ON ONLY stock (id);
 SELECT what FROM snowflake_migrate.plan('stock', also => '{goods}', online => true, keep_sequence => true);
+-- The same after the casts that a bigint does not need; and what is not the same.
+DROP INDEX up, down, unattached; ALTER TABLE stock_1 DROP CONSTRAINT stock_1_id_k_key, DROP CONSTRAINT of_one;
+CREATE INDEX up ON stock (k) WHERE id > 5; CREATE INDEX down ON stock_1 (k) WHERE id::bigint > 5; CREATE INDEX cast_only ON goods ((id::bigint));
+SELECT what FROM snowflake_migrate.plan('stock', also => '{goods}', online => true, keep_sequence => true);
+DROP INDEX up, down, cast_only; CREATE UNIQUE INDEX up ON stock (id, k) NULLS NOT DISTINCT; CREATE INDEX unattached ON ONLY stock (k);
+ALTER TABLE stock_1 ADD CONSTRAINT of_one FOREIGN KEY (goods_id) REFERENCES goods ON DELETE CASCADE;
+SELECT count(*) > 10 AS has_steps FROM snowflake_migrate.plan('stock', also => '{goods}', online => true, keep_sequence => true);
 ALTER TABLE stock OWNER TO regress_keeper; ALTER TABLE stock_1 OWNER TO CURRENT_USER;
 SELECT what FROM snowflake_migrate.plan('stock', keep_sequence => true);
 DROP TABLE stock, goods;
