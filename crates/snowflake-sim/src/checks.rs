@@ -140,9 +140,11 @@ pub fn refused(session: &Session, error: CallError, few: bool) {
     let max_wait = session.server.config.get().max_wait_ms;
     // So few IDs use up no slot. A machine that stood still has used up the time for waiting.
     let is_roomy = few && session.server.layout().sequence_bits() >= 12;
-    // Where more could be borrowed before, slots are ahead by that.
+    // Where more could be borrowed before, or others have settings that this session has not yet, slots
+    // are ahead by that.
     let most_borrow = session.shared().most_borrow.load(Relaxed);
-    let is_lowered = most_borrow > session.server.config.get().settings.max_borrow;
+    let is_lowered =
+        most_borrow > session.server.config.get().settings.max_borrow || !session.has_settings();
     if error == CallError::WaitTooLong && is_roomy && !is_lowered && session.waited_ms() < max_wait
     {
         session.world.violate(format!(

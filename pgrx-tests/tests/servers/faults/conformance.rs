@@ -41,6 +41,8 @@ impl Real {
             .conf("snowflake.max_wait", 0)
             // One that waits all the same is not to wait for ever: time stands still.
             .conf("statement_timeout", "20s")
+            // A transaction of its own that ends between a snapshot and the answer keeps that back.
+            .conf("autovacuum", "off")
             .prepare()?;
         let boot = cluster.clock().stop()?;
         let beginning = played::beginning(
