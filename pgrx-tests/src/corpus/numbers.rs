@@ -143,7 +143,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 PERFORM expect(false, 'an item has its order');
             EXCEPTION WHEN foreign_key_violation THEN NULL; END $$",
         widened: &[("shop.orders*", "id"), ("shop.items", "order_id")],
-        online: Outcome::Refused { sqlstate: "55000", obstacle: "references a partitioned table", postgres: ("ALTER TABLE orders ADD CONSTRAINT u UNIQUE USING INDEX orders_note_id_idx", "0A000") },
+        online: Outcome::Refused { sqlstate: "55000", obstacle: "references a partitioned table", postgres: ("CREATE UNIQUE INDEX CONCURRENTLY u ON orders (id, day)", "0A000") },
         ..ENTRY
     },
     Entry {
