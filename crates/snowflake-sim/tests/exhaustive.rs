@@ -120,7 +120,7 @@ fn a_mark_and_an_answer_outlive_a_crash() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "an hour without optimization")]
+#[ignore = "an hour: scripts/simulate --exhaustive"]
 fn no_session_draws_below_an_answer() {
     let instance = Instance {
         jobs: vec![draw(0), draw(0), read(1)],
@@ -132,7 +132,7 @@ fn no_session_draws_below_an_answer() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "an hour without optimization")]
+#[ignore = "ten minutes: scripts/simulate --exhaustive"]
 fn databases_of_one_server_share_a_floor() {
     let instance = Instance {
         jobs: vec![draw(0), draw(1)],
