@@ -10,4 +10,3 @@ COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canoni
 COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
 -- For readers of a change stream, which otherwise warn of a DELETE.
 ALTER TABLE snowflake_internal.accepted_layout REPLICA IDENTITY FULL;
-GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;

@@ -25,8 +25,5 @@ CREATE FUNCTION snowflake_stat_reset() RETURNS void
 COMMENT ON FUNCTION snowflake_stat_reset() IS
     'Resets the counters of snowflake_status and snowflake_stat_slots to 0';
 
-REVOKE EXECUTE ON FUNCTION snowflake_stat_reset() FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION snowflake_accept_clock(timestamp with time zone) FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION snowflake_start_after(bigint) FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION snowflake_accept_layout() FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION snowflake_accept_node_id(bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_stat_reset(), snowflake_accept_clock(timestamp with time zone), snowflake_start_after(bigint),
+    snowflake_accept_layout(), snowflake_accept_node_id(bigint) FROM PUBLIC;

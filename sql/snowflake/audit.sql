@@ -1,9 +1,6 @@
 -- The audit of a column of IDs.
 --
--- Rights: the audit reads the table with the owner's rights if the caller has
--- them, otherwise with the caller's. The reason is that the planner evaluates
--- functions that the owner wrote, which must not run with a superuser's rights.
--- The audit uses the snapshot of the calling statement.
+-- It reads by snowflake_internal.read_audited, and by the snapshot of the calling statement.
 --
 -- Findings: each one has a number of rows and the largest value in them. For
 -- duplicates, the number is that of the surplus rows. A row may be in several
@@ -53,22 +50,14 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     audited_column CONSTANT name := snowflake_internal.ids_column(target, column_name);
-    declared text;
-    base oid;
 BEGIN
-    WITH RECURSIVE type (declared, oid, base) AS (
-        SELECT format_type(a.atttypid, a.atttypmod), t.oid, t.typbasetype
-        FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-        WHERE a.attrelid = target AND a.attname = audited_column
-      UNION ALL
-        SELECT d.declared, t.oid, t.typbasetype FROM type AS d JOIN pg_type AS t ON t.oid = d.base
-    )
-    SELECT d.declared, d.oid INTO declared, base FROM type AS d WHERE d.base = 0;
-    IF base NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
-        PERFORM snowflake_internal.refuse('42804', format('column "%s" of %s cannot hold IDs', audited_column, target),
-            detail => format('Its type is %s.', declared),
-            hint => 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.');
-    END IF;
+    -- A domain has the output function of the type that it is based on.
+    PERFORM snowflake_internal.refuse('42804', format('column "%s" of %s cannot hold IDs', audited_column, target),
+        detail => format('Its type is %s.', format_type(a.atttypid, a.atttypmod)),
+        hint => 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.')
+    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+    WHERE a.attrelid = target AND a.attname = audited_column
+      AND t.typoutput NOT IN ('int8out'::regproc, 'int4out'::regproc, 'int2out'::regproc);
     RETURN audited_column;
 END
 $function$;
@@ -283,10 +272,7 @@ $function$;
 -- The function has no SET clause, and passes the caller's search path on: see
 -- snowflake_internal.read_audited. All names are qualified.
 CREATE FUNCTION snowflake_audit(
-    target regclass,
-    column_name name DEFAULT NULL,
-    expected_nodes integer[] DEFAULT NULL,
-    boundary bigint DEFAULT NULL
+    target regclass, column_name name DEFAULT NULL, expected_nodes integer[] DEFAULT NULL, boundary bigint DEFAULT NULL
 ) RETURNS TABLE (finding text, ids bigint, example bigint)
 LANGUAGE plpgsql STABLE
 AS $function$

@@ -21,7 +21,11 @@ BEGIN
         PERFORM snowflake_internal.refuse('3F000', format('schema "%s" does not exist', schema_name));
     END IF;
     -- INSERT ... SELECT draws on the nodes that read, also into a table of this node alone.
-    expected_nodes := coalesce(expected_nodes, snowflake_internal.numbers_of_nodes(nodes));
+    -- NULL unless the numbers of all are known.
+    expected_nodes := coalesce(expected_nodes, (
+        SELECT CASE WHEN bool_and(n.node -> 'facts' ->> 'node_id' IS NOT NULL)
+                    THEN array_agg(DISTINCT (n.node -> 'facts' ->> 'node_id')::integer) END
+        FROM jsonb_array_elements(nodes) AS n (node)));
     FOR audited IN
         SELECT t.table_oid, c.name
         FROM snowflake_internal.tables_with_ids() AS t

@@ -115,14 +115,13 @@ BEGIN
     END IF;
     oldest := snowflake_internal.oldest_id();
     PERFORM snowflake_internal.refuse('55000', format('it is not known which rows of table "%s" are older than its snowflake IDs', relation.relname),
-        detail => CASE reason WHEN 'layout' THEN 'IDs of this database were generated with another layout, with other times.' ELSE 'No boundary is set. ' END || CASE reason
-            WHEN 'layout' THEN ''
+        detail => CASE reason WHEN 'layout' THEN 'IDs of this database were generated with another layout, with other times.' ELSE 'No boundary is set. ' || CASE reason
             WHEN 'below' THEN format('Column "%s" has numbers below %s, which are no snowflake IDs of this server''s layout.', ids_column, oldest)
             WHEN 'above' THEN format('Column "%s" has numbers above all snowflake IDs of this moment, such as IDs of another layout.', ids_column)
             WHEN 'no index' THEN format('No B-tree index on column "%s" shows whether it has other numbers than snowflake IDs.', ids_column)
             WHEN 'dead rows' THEN format('At an end of the index on column "%s" are too many deleted rows.', ids_column)
             WHEN 'shards' THEN 'Citus keeps its rows in shards, whose indexes are not looked at.'
-            ELSE 'Rows of the table are on other servers.' END,
+            ELSE 'Rows of the table are on other servers.' END END,
         hint => CASE reason
             WHEN 'layout' THEN 'Pass the layout to the functions that read IDs. If the change is intended, run SELECT snowflake_accept_layout() as a superuser.'
             WHEN 'dead rows' THEN 'Try again after a VACUUM of the table.'
@@ -144,9 +143,8 @@ DECLARE
     ids_column name;
     known bigint[];
 BEGIN
-    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p') AND NOT pg_has_role(c.relowner, 'USAGE')) THEN
-        PERFORM snowflake_internal.refuse('42501', format('must be owner of table %s', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)));
-    END IF;
+    PERFORM snowflake_internal.refuse('42501', format('must be owner of table %s', c.relname))
+    FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p') AND NOT pg_has_role(c.relowner, 'USAGE');
     ids_column := snowflake_internal.ids_column(target, column_name);
     IF boundary IS NULL OR boundary < 0 THEN
         PERFORM snowflake_internal.refuse('22023', format('invalid boundary: %s', coalesce(boundary::text, 'NULL')),

@@ -38,9 +38,7 @@ COMMENT ON FUNCTION snowflake_max_id_before(at timestamp with time zone, layout 
 -- planner would not exclude the partition that ends at n.
 
 CREATE FUNCTION snowflake_between(
-    id bigint,
-    since timestamp with time zone,
-    until timestamp with time zone
+    id bigint, since timestamp with time zone, until timestamp with time zone
 ) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
     RETURN id OPERATOR(pg_catalog.>=) @extschema@.snowflake_min_id(since)
        AND id OPERATOR(pg_catalog.<=) @extschema@.snowflake_max_id_before(until);
@@ -48,10 +46,7 @@ COMMENT ON FUNCTION snowflake_between(id bigint, since timestamp with time zone,
     'Returns whether an ID was generated at or after since and before until, by this server''s layout; can use an index on id';
 
 CREATE FUNCTION snowflake_between(
-    id bigint,
-    since timestamp with time zone,
-    until timestamp with time zone,
-    layout text
+    id bigint, since timestamp with time zone, until timestamp with time zone, layout text
 ) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id OPERATOR(pg_catalog.>=) @extschema@.snowflake_min_id(since, layout)
        AND id OPERATOR(pg_catalog.<=) @extschema@.snowflake_max_id_before(until, layout);

@@ -29,47 +29,21 @@ BEGIN
 END
 $function$;
 
--- Whether Citus has a sequence in its catalog, as those of its tables, also after
--- undistribute_table(): it refuses to alter it.
-CREATE FUNCTION snowflake_internal.is_sequence_of_citus(sequence regclass)
-RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- For roles that may not read it, too.
-    is_listed boolean := true;
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_object') IS NULL THEN
-        RETURN false;
-    ELSIF has_table_privilege('pg_catalog.pg_dist_object', 'SELECT') THEN
-        EXECUTE format('SELECT EXISTS (SELECT FROM pg_catalog.%I AS o WHERE o.classid = ''pg_class''::regclass AND o.objid = $1)',
-                       'pg_dist_object') INTO is_listed USING sequence::oid;
-    END IF;
-    RETURN is_listed;
-END
-$function$;
-
 -- Those with rows on several nodes. The rest is as other tables for what does not read rows.
 CREATE FUNCTION snowflake_internal.distributed_tables()
-RETURNS oid[] LANGUAGE plpgsql STABLE PARALLEL SAFE
+RETURNS oid[] LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-BEGIN
-    RETURN ARRAY(SELECT t.relation FROM snowflake_internal.citus_tables() AS t WHERE t.kind <> 'local');
-END
+    SELECT ARRAY(SELECT t.relation FROM snowflake_internal.citus_tables() AS t WHERE t.kind <> 'local')
 $function$;
 
 -- Whether Citus keeps rows of a table, or of its children or partitions, in shards: then neither
 -- the table's file nor its indexes show them.
 CREATE FUNCTION snowflake_internal.is_in_shards(target regclass)
-RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE
+RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    in_shards CONSTANT oid[] := ARRAY(SELECT t.relation FROM snowflake_internal.citus_tables() AS t);
-BEGIN
-    RETURN in_shards <> '{}' AND EXISTS (SELECT FROM snowflake_internal.tree(ARRAY[target]) AS t (oid) WHERE t.oid = ANY (in_shards));
-END
+    SELECT EXISTS (SELECT FROM snowflake_internal.citus_tables() AS c JOIN snowflake_internal.tree(ARRAY[target]) AS t (oid) ON t.oid = c.relation)
 $function$;
 
 -- Fails if Citus would have to connect to its nodes as a role that may not: the owner of the
@@ -129,12 +103,10 @@ $function$;
 
 -- Whether the database is on more than one node of Citus.
 CREATE FUNCTION snowflake_internal.has_other_nodes()
-RETURNS boolean LANGUAGE plpgsql STABLE
+RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-BEGIN
-    RETURN EXISTS (SELECT FROM snowflake_internal.citus_nodes() AS n WHERE NOT n.is_here);
-END
+    SELECT EXISTS (SELECT FROM snowflake_internal.citus_nodes() AS n WHERE NOT n.is_here)
 $function$;
 
 -- What each node answers, in sessions of their own: one value of one row. A node that does
@@ -166,16 +138,13 @@ AS $function$
                'preloaded', s.preloaded OR current_setting('server_version_num')::integer >= 170000,
                'version', format('%s, extension %s', s.version, e.extversion),
                'privileges', (
-                   SELECT jsonb_object_agg(p.name, p.grantees)
-                   FROM (SELECT format('%s(%s)', f.proname, pg_get_function_identity_arguments(f.oid)) AS name,
-                                (SELECT coalesce(jsonb_agg(g.name ORDER BY g.name), '[]')
-                                 FROM (SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC'
-                                                                      ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS name
-                                       FROM aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) AS a
-                                       WHERE a.grantee <> f.proowner) AS g) AS grantees
-                         FROM pg_depend AS d JOIN pg_proc AS f ON f.oid = d.objid
-                         WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
-                           AND d.deptype = 'e' AND f.pronamespace <> 'snowflake_internal'::regnamespace) AS p))
+                   SELECT jsonb_object_agg(format('%s(%s)', f.proname, pg_get_function_identity_arguments(f.oid)), g.grantees)
+                   FROM pg_depend AS d JOIN pg_proc AS f ON f.oid = d.objid
+                   CROSS JOIN LATERAL (
+                       SELECT coalesce(jsonb_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END), '[]')
+                       FROM aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) AS a WHERE a.grantee <> f.proowner) AS g (grantees)
+                   WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+                     AND d.deptype = 'e' AND f.pronamespace <> 'snowflake_internal'::regnamespace))
     FROM snowflake_internal.get_status() AS s
     JOIN pg_extension AS e ON e.extname = 'snowflake'
 $function$;
@@ -197,16 +166,6 @@ EXCEPTION WHEN query_canceled OR admin_shutdown OR crash_shutdown THEN
 WHEN OTHERS THEN
     RETURN jsonb_build_array(jsonb_build_object('node', NULL, 'failure', SQLERRM));
 END
-$function$;
-
--- The node numbers of the nodes; NULL unless all are known.
-CREATE FUNCTION snowflake_internal.numbers_of_nodes(nodes jsonb)
-RETURNS integer[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN bool_and(n.node -> 'facts' ->> 'node_id' IS NOT NULL)
-                THEN array_agg(DISTINCT (n.node -> 'facts' ->> 'node_id')::integer) END
-    FROM jsonb_array_elements(nodes) AS n (node)
 $function$;
 
 -- What is wrong with the nodes of Citus. One that is not reached is a finding, because
@@ -231,10 +190,14 @@ AS $function$
         SELECT 1, format('node of Citus not checked: %s', concat_ws(': ', n.name, left(coalesce(n.failure, 'no answer'), 200)))
         FROM node AS n WHERE n.facts IS NULL
       UNION ALL
-        SELECT 2, format('node of Citus without snowflake in shared_preload_libraries: %s', r.name)
-        FROM reached AS r WHERE NOT (r.facts ->> 'preloaded')::boolean
-      UNION ALL
-        SELECT 3, format('node of Citus without a node number: %s', r.name) FROM reached AS r WHERE r.number IS NULL
+        SELECT w.place, format('node of Citus %s: %s', w.what, r.name)
+        FROM reached AS r
+        CROSS JOIN LATERAL (VALUES (2, 'without snowflake in shared_preload_libraries', NOT (r.facts ->> 'preloaded')::boolean),
+                                   (3, 'without a node number', r.number IS NULL),
+                                   (8, 'that a node conflict has stopped', (r.facts ->> 'stopped')::boolean),
+                                   (9, 'whose data directory may be a copy of another server''s', r.facts ->> 'copied_from' IS NOT NULL)
+                           ) AS w (place, what, is_found)
+        WHERE w.is_found
       UNION ALL
         SELECT 4, format('nodes of Citus with the same node number %s: %s', r.number, string_agg(r.name, ', ' ORDER BY r.name))
         FROM reached AS r WHERE r.number IS NOT NULL GROUP BY r.number HAVING count(*) > 1
@@ -247,12 +210,6 @@ AS $function$
                          string_agg(DISTINCT g.function, ', '))
         FROM (SELECT g.function FROM granted AS g GROUP BY g.function HAVING count(*) > 1 ORDER BY g.function LIMIT 10) AS g
         HAVING count(*) > 0
-      UNION ALL
-        SELECT 8, format('node of Citus that a node conflict has stopped: %s', r.name)
-        FROM reached AS r WHERE (r.facts ->> 'stopped')::boolean
-      UNION ALL
-        SELECT 9, format('node of Citus whose data directory may be a copy of another server''s: %s', r.name)
-        FROM reached AS r WHERE r.facts ->> 'copied_from' IS NOT NULL
     )
     SELECT f.finding FROM found AS f ORDER BY f.place, f.finding
 $function$;
@@ -268,6 +225,7 @@ DECLARE
     target CONSTANT regclass := pg_event_trigger_table_rewrite_oid();
     added name;
 BEGIN
+    -- Without Citus, it locks nothing of the catalog.
     IF to_regclass('pg_catalog.pg_dist_partition') IS NULL
        OR NOT EXISTS (SELECT FROM snowflake_internal.citus_tables() AS t WHERE t.relation = target AND t.kind = 'reference')
     THEN

@@ -13,40 +13,6 @@ AS $function$
     FROM pg_prepared_xacts AS p WHERE p.database = current_database()
 $function$;
 
--- The transactions that are prepared on all nodes; NULL if one node is not reached.
-CREATE FUNCTION snowflake_internal.prepared_on_nodes(has_other_nodes boolean)
-RETURNS text[] LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    IF NOT has_other_nodes THEN
-        RETURN snowflake_internal.prepared_here();
-    END IF;
-    RETURN (
-        WITH answer AS MATERIALIZED (
-            SELECT a.node, a.answer FROM snowflake_internal.ask_nodes('SELECT snowflake_internal.prepared_here()') AS a
-        )
-        SELECT CASE WHEN bool_and(a.answer IS NOT NULL)
-                    THEN ARRAY(SELECT format('%s %s', w.node, p.name)
-                               FROM answer AS w CROSS JOIN LATERAL unnest(w.answer::text[]) AS p (name)) END
-        FROM answer AS a);
-END
-$function$;
-
--- The lowest resolved ID of all nodes; NULL if one is not known.
-CREATE FUNCTION snowflake_internal.lowest_resolved_id(has_other_nodes boolean)
-RETURNS bigint LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    IF NOT has_other_nodes THEN
-        RETURN snowflake_internal.node_resolved_id();
-    END IF;
-    RETURN (SELECT CASE WHEN bool_and(a.answer IS NOT NULL) THEN min(a.answer::bigint) END
-            FROM snowflake_internal.ask_nodes('SELECT snowflake_internal.node_resolved_id()') AS a);
-END
-$function$;
-
 -- A row is below the lowest resolved ID only if the transaction that drew its ID has ended on
 -- the node that drew it. That transaction may still be prepared on another node: Citus commits
 -- there when it is over here. So what is prepared after the resolved IDs were read has to end,
@@ -73,12 +39,20 @@ BEGIN
         PERFORM snowflake_internal.refuse('0A000', 'the resolved ID of several nodes cannot be part of a query of a shard',
             hint => 'Call the function in a statement of its own, and pass its result to the query.');
     END IF;
-    resolved := snowflake_internal.lowest_resolved_id(has_other_nodes);
+    -- The lowest of all nodes; NULL if one is not known.
+    resolved := CASE WHEN NOT has_other_nodes THEN snowflake_internal.node_resolved_id() ELSE (
+        SELECT CASE WHEN bool_and(a.answer IS NOT NULL) THEN min(a.answer::bigint) END
+        FROM snowflake_internal.ask_nodes('SELECT snowflake_internal.node_resolved_id()') AS a) END;
     IF resolved IS NULL THEN
         RETURN NULL;
     END IF;
     LOOP
-        present := snowflake_internal.prepared_on_nodes(has_other_nodes);
+        -- On all nodes; NULL if one is not reached.
+        present := CASE WHEN NOT has_other_nodes THEN snowflake_internal.prepared_here() ELSE (
+            SELECT CASE WHEN bool_and(a.answer IS NOT NULL)
+                        THEN coalesce(array_agg(format('%s %s', a.node, p.name)) FILTER (WHERE p.name IS NOT NULL), '{}') END
+            FROM snowflake_internal.ask_nodes('SELECT snowflake_internal.prepared_here()') AS a
+            LEFT JOIN LATERAL unnest(a.answer::text[]) AS p (name) ON true) END;
         pending := CASE WHEN pending IS NULL THEN present
                         ELSE ARRAY(SELECT unnest(pending) INTERSECT SELECT unnest(present)) END;
         IF present IS NULL THEN

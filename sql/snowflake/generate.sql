@@ -1,4 +1,5 @@
--- Planner support function of snowflake_nextval() and snowflake_id().
+-- Planner support function of snowflake_nextval() and snowflake_id(), which may return a
+-- replacement for the call; see src/copy.rs.
 CREATE FUNCTION snowflake_internal.nextval_support(request internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_support_wrapper';
 
@@ -7,12 +8,12 @@ CREATE FUNCTION snowflake_internal.nextval_support(request internal) RETURNS int
 CREATE FUNCTION snowflake_internal.copy_nextval() RETURNS bigint
     STRICT STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_copy_nextval_wrapper';
 
-CREATE FUNCTION snowflake_nextval() RETURNS bigint
+CREATE FUNCTION snowflake_nextval() RETURNS bigint SUPPORT snowflake_internal.nextval_support
     VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_nextval() IS
     'Returns the next ID: for the DEFAULT of a bigint primary key';
 
-CREATE FUNCTION snowflake_id() RETURNS bigint
+CREATE FUNCTION snowflake_id() RETURNS bigint SUPPORT snowflake_internal.nextval_support
     VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_id_wrapper';
 COMMENT ON FUNCTION snowflake_id() IS
     'Returns the next ID, as snowflake_nextval() does: for frameworks that take a default with "nextval" in it for a sequence''s';
@@ -26,8 +27,3 @@ CREATE FUNCTION snowflake_currval() RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_currval_wrapper';
 COMMENT ON FUNCTION snowflake_currval() IS
     'Returns the last ID that this session was issued. Behind a pool in transaction mode, use RETURNING instead';
-
--- The planner calls the support function, which may return a replacement for
--- the call; see src/copy.rs.
-ALTER FUNCTION snowflake_nextval() SUPPORT snowflake_internal.nextval_support;
-ALTER FUNCTION snowflake_id() SUPPORT snowflake_internal.nextval_support;

@@ -22,17 +22,12 @@ CREATE FUNCTION snowflake_internal.protect(relation regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    statement text;
 BEGIN
-    FOREACH statement IN ARRAY ARRAY[
-        'CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard()',
-        'CREATE TRIGGER kept AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard()',
-        'CREATE TRIGGER stay BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay()',
-        'ALTER TABLE %s ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER kept, ENABLE REPLICA TRIGGER stay']
-    LOOP
-        EXECUTE format(statement, relation);
-    END LOOP;
+    EXECUTE format(
+        'CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %1$s FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
+         CREATE TRIGGER kept AFTER TRUNCATE ON %1$s FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
+         CREATE TRIGGER stay BEFORE INSERT OR UPDATE OR DELETE ON %1$s FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay();
+         ALTER TABLE %1$s ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER kept, ENABLE REPLICA TRIGGER stay', relation);
 END
 $function$;
 
@@ -87,17 +82,8 @@ ALTER EVENT TRIGGER snowflake_watch_ddl ENABLE ALWAYS;
 
 -- Revokes what ALTER DEFAULT PRIVILEGES has granted on the tables and sequences of an
 -- extension, and the privilege to create objects in its internal schema. Called by the
--- scripts, before their own grants.
---
--- Privileges that are granted later (GRANT ... ON ALL TABLES, pg_write_all_data)
--- remain, and have no effect:
---
--- - INSERT, UPDATE, DELETE, TRUNCATE: a trigger rejects writes to the tables, except by
---   superusers. The privileges to lock and to vacuum a table are those of any table.
--- - TRIGGER: an event trigger rejects triggers of roles that are not superusers.
--- - REFERENCES: the extension's own writes check no foreign key.
--- - UPDATE, USAGE on the mark: a value set on it raises the slots to at most one lease
---   ahead of the clock (crates/snowflake-id/src/protocol/mark.rs).
+-- scripts, before their own grants. Later ones remain, without effect: docs/design.md,
+-- "Privileges granted wholesale".
 CREATE FUNCTION snowflake_internal.revoke_default_privileges(extension_name name, schema_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

@@ -38,7 +38,7 @@ COMMENT ON COLUMN snowflake_status.node_id_source IS 'Where the node number come
 COMMENT ON COLUMN snowflake_status.node_conflicts IS 'Replicated rows with the node number of this server that it has not issued, since the statistics were reset; tables are watched by snowflake_watch()';
 COMMENT ON COLUMN snowflake_status.stopped IS 'Whether a node conflict has ended the issuing of IDs on this server (snowflake.on_node_conflict)';
 COMMENT ON COLUMN snowflake_status.copied_from IS 'The server whose data directory this one may be a copy of, with the same node number; NULL if nothing indicates a copy';
-COMMENT ON COLUMN snowflake_status.resolved_id IS 'What snowflake_resolved_id() returns: below it, no row of this database is missing; NULL if unknown';
+COMMENT ON COLUMN snowflake_status.resolved_id IS 'What snowflake_resolved_id() returns: below it, no row of this database is missing; NULL if unknown, or in a database of Citus';
 COMMENT ON COLUMN snowflake_status.resolved_age IS 'For how long an open transaction has held back resolved_id; zero if none does';
 COMMENT ON COLUMN snowflake_status.unknown_prepared IS 'Transactions of this database that were prepared before the server started; resolved_id is unknown until they have ended';
 COMMENT ON COLUMN snowflake_status.expires_at IS 'Time at which the layout runs out of timestamps';

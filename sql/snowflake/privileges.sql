@@ -1,5 +1,6 @@
 -- Privileges on the extension's tables and on the mark. Only the extension's own code
--- writes them; other roles can only read them.
+-- writes them; other roles can only read them, as those that dump the database must: with a
+-- mark that is too low, IDs repeat after a crash. A dump raises it through the table restore.
 SELECT snowflake_internal.revoke_default_privileges('snowflake'::pg_catalog.name, 'snowflake_internal'::pg_catalog.name);
 
 SELECT snowflake_internal.protect('snowflake_internal.accepted_layout'::pg_catalog.regclass);

@@ -4,32 +4,23 @@ CREATE FUNCTION snowflake_internal.read_support(request internal) RETURNS intern
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_read_support_wrapper';
 
 CREATE FUNCTION snowflake_decode(
-    id bigint,
-    OUT created_at timestamp with time zone,
-    OUT node_id integer,
-    OUT backend_id integer,
-    OUT sequence integer
-) STABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_decode_wrapper';
+    id bigint, OUT created_at timestamp with time zone, OUT node_id integer, OUT backend_id integer, OUT sequence integer
+) STABLE STRICT PARALLEL SAFE SUPPORT snowflake_internal.read_support LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_decode_wrapper';
 COMMENT ON FUNCTION snowflake_decode(id bigint) IS
     'Decodes an ID: when and where it was generated, by this server''s layout';
 
 CREATE FUNCTION snowflake_decode(
-    id bigint,
-    layout text,
-    OUT created_at timestamp with time zone,
-    OUT node_id integer,
-    OUT backend_id integer,
-    OUT sequence integer
-) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_decode_by_wrapper';
+    id bigint, layout text, OUT created_at timestamp with time zone, OUT node_id integer, OUT backend_id integer, OUT sequence integer
+) IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_internal.read_support LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_decode_by_wrapper';
 COMMENT ON FUNCTION snowflake_decode(id bigint, layout text) IS
     'Decodes an ID: when and where it was generated, by a layout or preset name';
 
-CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamp with time zone
+CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamp with time zone SUPPORT snowflake_internal.read_support
     STABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper';
 COMMENT ON FUNCTION snowflake_timestamp(id bigint) IS
     'Returns the time at which an ID was generated, by this server''s layout';
 
-CREATE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS timestamp with time zone
+CREATE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS timestamp with time zone SUPPORT snowflake_internal.read_support
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_timestamp_by_wrapper';
 COMMENT ON FUNCTION snowflake_timestamp(id bigint, layout text) IS
     'Returns the time at which an ID was generated, by a layout or preset name';
@@ -73,8 +64,3 @@ CREATE FUNCTION snowflake_compose(created_at timestamp with time zone, node_id i
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_compose_by_wrapper';
 COMMENT ON FUNCTION snowflake_compose(created_at timestamp with time zone, node_id integer, backend_id integer, sequence integer, layout text) IS
     'Returns the ID with these fields, by a layout or preset name: the inverse of snowflake_decode. Does not issue an ID';
-
-ALTER FUNCTION snowflake_decode(bigint) SUPPORT snowflake_internal.read_support;
-ALTER FUNCTION snowflake_decode(bigint, text) SUPPORT snowflake_internal.read_support;
-ALTER FUNCTION snowflake_timestamp(bigint) SUPPORT snowflake_internal.read_support;
-ALTER FUNCTION snowflake_timestamp(bigint, text) SUPPORT snowflake_internal.read_support;

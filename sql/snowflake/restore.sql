@@ -6,9 +6,6 @@
 -- the layouts. A role that restores the dump inserts these rows. The trigger applies
 -- each one with the rights of that role, as src/restore.rs describes, and nothing is
 -- stored.
---
--- If the mark itself were dumped, only superusers could restore it: setval() could also
--- lower it.
 CREATE TABLE snowflake_internal.restore (
     -- mark or layout
     record text,

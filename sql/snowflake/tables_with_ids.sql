@@ -28,75 +28,6 @@ AS $function$
         WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
 $function$;
 
--- The columns of a table that take or took their values from a sequence.
-CREATE FUNCTION snowflake_internal.sequenced_columns(target regclass)
-RETURNS name[] LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    RETURN ARRAY(
-        SELECT a.attname
-        FROM pg_attribute AS a
-        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
-          AND (a.attidentity <> ''
-               OR EXISTS (SELECT FROM pg_attrdef AS f
-                          JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-                                             AND d.refclassid = 'pg_class'::regclass
-                          JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
-                          WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
-               OR snowflake_internal.set_boundary_of(target, a.attname) IS NOT NULL));
-END
-$function$;
-
--- The default for column_name: the column that takes or took its values from a
--- sequence; of several, the primary key. Otherwise the one that has IDs.
-CREATE FUNCTION snowflake_internal.column_of(target regclass, column_name name)
-RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    relation pg_class;
-    candidates name[];
-BEGIN
-    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
-    IF NOT FOUND THEN
-        PERFORM snowflake_internal.refuse('42P01', format('relation with OID %s does not exist', coalesce(target::oid, 0)));
-    ELSIF relation.relkind NOT IN ('r', 'p') THEN
-        PERFORM snowflake_internal.refuse('42809', format('"%s" is not a table', relation.relname));
-    END IF;
-    IF column_name IS NOT NULL THEN
-        PERFORM FROM pg_attribute AS a
-        WHERE a.attrelid = target AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
-        IF NOT FOUND THEN
-            PERFORM snowflake_internal.refuse('42703', format('column "%s" of relation "%s" does not exist', column_name, relation.relname));
-        END IF;
-        RETURN column_name;
-    END IF;
-    candidates := snowflake_internal.sequenced_columns(target);
-    IF cardinality(candidates) = 0 THEN
-        candidates := ARRAY(SELECT a.attname FROM pg_attribute AS a
-                            WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
-                              AND snowflake_internal.has_ids(target, a.attname));
-    ELSIF cardinality(candidates) > 1 THEN
-        candidates := coalesce(
-            nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
-                             ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-                         WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
-                           AND a.attname = ANY (candidates)), '{}'),
-            candidates);
-    END IF;
-    IF cardinality(candidates) = 1 THEN
-        RETURN candidates[1];
-    ELSIF cardinality(candidates) = 0 THEN
-        PERFORM snowflake_internal.refuse('55000', format('no column of "%s" takes its values from a sequence', relation.relname),
-            hint => 'Specify the column.');
-    END IF;
-    PERFORM snowflake_internal.refuse('22023', format('several columns of "%s" take their values from a sequence', relation.relname),
-        detail => format('They are %s.', array_to_string(candidates, ', ')),
-        hint => 'Specify the column.');
-END
-$function$;
-
 -- The tables with snowflake IDs, and the columns that have them. A partition is
 -- left out, because its parent stands for it.
 --
@@ -135,10 +66,31 @@ AS $function$
     ORDER BY c.oid::regclass::text
 $function$;
 
--- The column of a table that has IDs, if none is named: the one whose default
--- generates them, otherwise the one that takes or took its values from a sequence.
--- In a table without either, as those that only receive rows, it is the bigint
--- column of a primary key with one column.
+-- Fails if there is no such table, or if a column is named that it does not have.
+CREATE FUNCTION snowflake_internal.require_column(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND THEN
+        PERFORM snowflake_internal.refuse('42P01', format('relation with OID %s does not exist', coalesce(target::oid, 0)));
+    ELSIF relation.relkind NOT IN ('r', 'p') THEN
+        PERFORM snowflake_internal.refuse('42809', format('"%s" is not a table', relation.relname));
+    ELSIF column_name IS NOT NULL
+          AND NOT EXISTS (SELECT FROM pg_attribute AS a
+                          WHERE a.attrelid = target AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped)
+    THEN
+        PERFORM snowflake_internal.refuse('42703', format('column "%s" of relation "%s" does not exist', column_name, relation.relname));
+    END IF;
+END
+$function$;
+
+-- The column of a table that has IDs, if none is named: the one whose default generates them,
+-- or that has a boundary, as in tables that only receive rows; of several, or without one,
+-- the primary key.
 CREATE FUNCTION snowflake_internal.ids_column(target regclass, column_name name)
 RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -147,28 +99,28 @@ DECLARE
     candidates name[];
     key_column name;
 BEGIN
+    PERFORM snowflake_internal.require_column(target, column_name);
     IF column_name IS NOT NULL THEN
-        RETURN snowflake_internal.column_of(target, column_name);
+        RETURN column_name;
     END IF;
-    candidates := ARRAY(
-        SELECT a.attname FROM pg_attribute AS a
-        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
-          AND snowflake_internal.has_ids(target, a.attname));
+    SELECT coalesce(array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.atthasdef AND snowflake_internal.has_ids(target, a.attname)),
+                    array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE snowflake_internal.set_boundary_of(target, a.attname) IS NOT NULL))
+    INTO candidates
+    FROM pg_attribute AS a WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped;
+    IF cardinality(candidates) = 1 THEN
+        RETURN candidates[1];
+    END IF;
     SELECT a.attname INTO key_column
     FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
     WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
-      AND (a.attname = ANY (candidates) OR cardinality(candidates) = 0 AND a.atttypid = 'bigint'::regtype);
-    IF cardinality(candidates) > 1 AND key_column IS NULL THEN
-        PERFORM snowflake_internal.refuse('22023', format('several columns of "%s" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)),
-            detail => format('They are %s.', array_to_string(candidates, ', ')),
+      AND (a.attname = ANY (candidates) OR candidates IS NULL AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype));
+    IF key_column IS NULL THEN
+        PERFORM snowflake_internal.refuse(CASE WHEN candidates IS NULL THEN '55000' ELSE '22023' END,
+            format(CASE WHEN candidates IS NULL THEN 'no column of "%s" is known to have snowflake IDs'
+                        ELSE 'several columns of "%s" have snowflake IDs' END, (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)),
+            detail => 'They are ' || array_to_string(candidates, ', ') || '.',
             hint => 'Specify the column.');
-    ELSIF cardinality(candidates) > 1 THEN
-        RETURN key_column;
-    ELSIF cardinality(candidates) = 1 THEN
-        RETURN snowflake_internal.column_of(target, candidates[1]);
-    ELSIF key_column IS NOT NULL AND snowflake_internal.sequenced_columns(target) <@ ARRAY[key_column] THEN
-        RETURN snowflake_internal.column_of(target, key_column);
     END IF;
-    RETURN snowflake_internal.column_of(target, NULL);
+    RETURN key_column;
 END
 $function$;

@@ -72,21 +72,17 @@ BEGIN
             left_out := left_out || watched.table_oid::text;
             CONTINUE;
         END IF;
-        IF EXISTS (SELECT FROM pg_trigger AS t
-                   WHERE t.tgrelid = watched.table_oid AND t.tgname = 'snowflake_watch'
-                     AND t.tgfoid <> 'snowflake_internal.watch()'::regprocedure)
-        THEN
-            PERFORM snowflake_internal.refuse('42710', format('trigger "snowflake_watch" of %s is not of the extension', watched.table_oid),
-                hint => 'Rename the trigger.');
-        END IF;
+        PERFORM snowflake_internal.refuse('42710', format('trigger "snowflake_watch" of %s is not of the extension', watched.table_oid),
+            hint => 'Rename the trigger.')
+        FROM pg_trigger AS t
+        WHERE t.tgrelid = watched.table_oid AND t.tgname = 'snowflake_watch' AND t.tgfoid <> 'snowflake_internal.watch()'::regprocedure;
         -- With the privileges of the table's owner, which the caller must have.
         PERFORM snowflake_internal.run(watched.table_oid, format(
             'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_internal.watch()',
             watched.table_oid,
             (SELECT string_agg(format('snowflake_internal.has_this_node(NEW.%I)', c.name), ' OR ' ORDER BY c.position)
              FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position))));
-        PERFORM snowflake_internal.run(watched.table_oid,
-                                                 format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid));
+        PERFORM snowflake_internal.run(watched.table_oid, format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid));
     END LOOP;
     IF NOT FOUND THEN
         IF target IS NULL THEN

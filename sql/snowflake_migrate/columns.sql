@@ -9,6 +9,49 @@
 -- This file: determining the column, its present state, and the columns that
 -- hold the same IDs.
 
+-- The column of a table whose values come or came from a sequence, if none is named; of several,
+-- the primary key; without one, the column that has IDs.
+CREATE FUNCTION snowflake_migrate_internal.column_of(target regclass, column_name name)
+RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    candidates name[];
+    key_columns name[];
+BEGIN
+    PERFORM snowflake_internal.require_column(target, column_name);
+    IF column_name IS NOT NULL THEN
+        RETURN column_name;
+    END IF;
+    SELECT coalesce(
+        array_agg(a.attname ORDER BY a.attnum) FILTER (
+            WHERE a.attidentity <> ''
+               OR EXISTS (SELECT FROM pg_attrdef AS f
+                          JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                                             AND d.refclassid = 'pg_class'::regclass
+                          JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+                          WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
+               OR snowflake_internal.set_boundary_of(target, a.attname) IS NOT NULL),
+        array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.atthasdef AND snowflake_internal.has_ids(target, a.attname)), '{}')
+    INTO candidates
+    FROM pg_attribute AS a WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped;
+    key_columns := ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                         WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1 AND a.attname = ANY (candidates));
+    IF cardinality(candidates) > 1 AND key_columns <> '{}' THEN
+        candidates := key_columns;
+    END IF;
+    IF cardinality(candidates) = 0 THEN
+        PERFORM snowflake_internal.refuse('55000', format('no column of "%s" takes its values from a sequence', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)),
+            hint => 'Specify the column.');
+    ELSIF cardinality(candidates) > 1 THEN
+        PERFORM snowflake_internal.refuse('22023', format('several columns of "%s" take their values from a sequence', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)),
+            detail => format('They are %s.', array_to_string(candidates, ', ')),
+            hint => 'Specify the column.');
+    END IF;
+    RETURN candidates[1];
+END
+$function$;
+
 -- The keys of a plan: each key once, in a fixed order. The first key is the one by
 -- which a migration's progress is recorded.
 CREATE FUNCTION snowflake_migrate_internal.keys(target regclass, column_name name, also regclass[], also_columns name[])
@@ -22,7 +65,7 @@ BEGIN
             hint => 'Specify one column for each table, NULL for the column that takes its values from a sequence.');
     END IF;
     RETURN ARRAY(
-        SELECT DISTINCT (given.target, snowflake_internal.column_of(given.target, given.column_name))::snowflake_migrate_internal.key
+        SELECT DISTINCT (given.target, snowflake_migrate_internal.column_of(given.target, given.column_name))::snowflake_migrate_internal.key
         FROM (SELECT keys.target, keys.column_name
             UNION ALL
               SELECT a.target, a.column_name FROM unnest(also, also_columns) AS a (target, column_name)) AS given

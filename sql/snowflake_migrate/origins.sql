@@ -22,7 +22,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(c.oid) FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p');
-    RETURN snowflake_internal.column_of(target, column_name);
+    RETURN snowflake_migrate_internal.column_of(target, column_name);
 END
 $function$;
 
@@ -188,7 +188,7 @@ RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    key_column CONSTANT name := snowflake_internal.column_of(target, column_name);
+    key_column CONSTANT name := snowflake_migrate_internal.column_of(target, column_name);
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(target);
     -- One session at a time; rows can still be written. Child tables are not

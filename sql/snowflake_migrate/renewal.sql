@@ -47,6 +47,26 @@ AS $function$
     FROM generate_series(0, 9) AS n
 $function$;
 
+-- Whether Citus has a sequence in its catalog, as those of its tables, also after
+-- undistribute_table(): it refuses to alter it.
+CREATE FUNCTION snowflake_migrate_internal.is_sequence_of_citus(sequence regclass)
+RETURNS boolean LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- For roles that may not read it, too.
+    is_listed boolean := true;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_object') IS NULL THEN
+        RETURN false;
+    ELSIF has_table_privilege('pg_catalog.pg_dist_object', 'SELECT') THEN
+        EXECUTE format('SELECT EXISTS (SELECT FROM pg_catalog.%I AS o WHERE o.classid = ''pg_class''::regclass AND o.objid = $1)',
+                       'pg_dist_object') INTO is_listed USING sequence::oid;
+    END IF;
+    RETURN is_listed;
+END
+$function$;
+
 -- The sequences of keys, and what the switch to new IDs does with them: renewed, where only
 -- the default of the key and of its partitions and child tables depends on the sequence, the
 -- table's owner may create one there, and Citus lets it be altered; dropped, with an identity;
@@ -66,7 +86,7 @@ AS $function$
            CASE WHEN u.kind LIKE 'identity %' THEN 'dropped'
                 WHEN c.relowner = t.relowner AND c.relpersistence <> 't' AND former.name IS NOT NULL
                      AND has_schema_privilege(t.relowner, n.oid, 'CREATE')
-                     AND NOT snowflake_internal.is_sequence_of_citus(c.oid::regclass)
+                     AND NOT snowflake_migrate_internal.is_sequence_of_citus(c.oid::regclass)
                      AND NOT EXISTS (SELECT FROM pg_depend AS d
                                      WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
                      AND NOT EXISTS (

@@ -129,10 +129,10 @@ pub(super) fn statement_refused(code: &str) -> ErrorReport {
     )
 }
 
-pub(super) fn not_a_trigger() -> ErrorReport {
+pub(super) fn not_a_trigger(function: &str) -> ErrorReport {
     new_report(
         ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        r#"function "snowflake_migrate_internal.shadow" was not called by trigger manager"#,
+        format!("function \"{function}\" was not called by trigger manager"),
     )
 }
 

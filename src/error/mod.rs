@@ -234,8 +234,8 @@ pub enum Error {
     StatementRefused(String),
     /// A trial of an expression did not end in its time.
     TrialTooLong,
-    /// The trigger function of shadow columns was called directly.
-    NotATrigger,
+    /// This trigger function was called directly.
+    NotATrigger(&'static str),
     /// The trigger with this name calls that function and is not a row trigger
     /// that fires before INSERT or UPDATE.
     WrongTrigger(String),
@@ -278,8 +278,6 @@ pub enum Error {
     InvalidKind(String),
     /// A role that is not a superuser tried to change such a table with SQL.
     RecordsGuarded(String),
-    /// The trigger function that guards these tables was called directly.
-    GuardIsATrigger,
     /// A role that owns neither the database nor the extension tried to restore a
     /// row of a dump.
     RestoreDenied,
@@ -379,7 +377,7 @@ impl Error {
             Error::NotOneStatement(count) => migrate::not_one_statement(count),
             Error::StatementRefused(code) => migrate::statement_refused(&code),
             Error::TrialTooLong => migrate::trial_too_long(),
-            Error::NotATrigger => migrate::not_a_trigger(),
+            Error::NotATrigger(function) => migrate::not_a_trigger(function),
             Error::WrongTrigger(trigger) => migrate::wrong_trigger(&trigger),
             Error::ShadowArguments(trigger) => migrate::shadow_arguments(&trigger),
             Error::ShadowMissing { table, column } => migrate::shadow_missing(&table, &column),
@@ -391,7 +389,6 @@ impl Error {
             Error::KeysDiffer { targets, columns } => records::keys_differ(targets, columns),
             Error::InvalidKind(kind) => records::invalid_kind(&kind),
             Error::RecordsGuarded(table) => records::records_guarded(&table),
-            Error::GuardIsATrigger => records::guard_is_a_trigger(),
             Error::RestoreDenied => records::restore_denied(),
             Error::RestoreIsATrigger => records::restore_is_a_trigger(),
             Error::InvalidRestoredRecord(record) => records::invalid_restored_record(&record),

@@ -61,13 +61,6 @@ pub(super) fn records_guarded(table: &str) -> ErrorReport {
     .set_hint("Use the extension's functions. Only a superuser can change the table with SQL.")
 }
 
-pub(super) fn guard_is_a_trigger() -> ErrorReport {
-    new_report(
-        ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        r#"function "snowflake_internal.guard" was not called by trigger manager"#,
-    )
-}
-
 pub(super) fn restore_denied() -> ErrorReport {
     new_report(
         ERRCODE_INSUFFICIENT_PRIVILEGE,

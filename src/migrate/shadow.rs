@@ -19,7 +19,7 @@ use crate::pg::{Call, Column, TriggerResult};
 #[pg_extern(sql = false)]
 fn snowflake_shadow(call: Call<'_>) -> TriggerResult {
     let Some(trigger) = call.trigger() else {
-        Error::NotATrigger.report();
+        Error::NotATrigger("snowflake_migrate_internal.shadow").report();
     };
     let Some(row) = trigger.row_to_write() else {
         Error::WrongTrigger(text(trigger.name())).report();

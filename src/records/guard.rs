@@ -5,10 +5,6 @@
 //! runs statements that are built from them, so a privilege is not enough. Only
 //! superusers may write to them by SQL. The extension's own writes ([`super::keep`]) fire no trigger.
 //!
-//! The privilege TRIGGER would let a role replace these triggers, or have its code run
-//! by a superuser who restores a dump. So only superusers create triggers here, which
-//! an event trigger checks (`sql/snowflake/guards.sql`).
-//!
 //! A publication FOR ALL TABLES includes these tables. A row that it brings is
 //! discarded by a row trigger, but a TRUNCATE has no rows. An error would stop the
 //! subscription, for a statement that concerns the other server only. So the rows are
@@ -44,7 +40,7 @@ static TRUNCATED: Mutex<Vec<(pg_sys::Oid, CopiedRows)>> = Mutex::new(Vec::new())
 #[pg_extern(sql = false)]
 fn snowflake_guard(call: Call<'_>) -> TriggerResult {
     let Some(trigger) = call.trigger() else {
-        Error::GuardIsATrigger.report();
+        Error::NotATrigger("snowflake_internal.guard").report();
     };
     let is_replicated = trigger.is_for_truncate() && pg::session::is_logical_worker();
     if is_replicated && is_own(trigger) {

@@ -12,6 +12,7 @@ use crate::resolved;
 use crate::server_file;
 use crate::settings;
 use crate::shared::{self, Counters, MarkKey, Shared};
+use crate::sql::resolved::is_with_citus;
 use crate::sql::values::timestamptz;
 
 fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZone> {
@@ -103,7 +104,7 @@ fn snowflake_get_status() -> TableIterator<
             .filter(|&id| id > 0),
         shared.map(Shared::is_stopped),
         copied_from,
-        resolved.id.map(i64::from),
+        resolved.id.filter(|_| !is_with_citus()).map(i64::from),
         resolved.age.map(|micros| micros as f64 / 1e6),
         resolved.unknown_prepared,
     );

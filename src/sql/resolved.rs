@@ -14,12 +14,16 @@ use crate::sql::values::timestamptz;
 /// The catalog of Citus, in which only superusers create relations.
 const CITUS_NODES: &CStr = c"pg_dist_node";
 
-/// Raises an error in a database of Citus: a row whose ID was drawn here may be committed on
-/// another node after the transaction has ended here, and a statement may read it there by
-/// another snapshot.
-fn refuse_with_citus(function: &'static str) {
+/// Whether this is a database of Citus, where the answer of one node is none: a row whose ID was
+/// drawn here may be committed on another node after the transaction has ended here, and a
+/// statement may read it there by another snapshot.
+pub(super) fn is_with_citus() -> bool {
     let catalog = pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE);
-    if pg::catalog::relation_in(catalog, CITUS_NODES).is_some() {
+    pg::catalog::relation_in(catalog, CITUS_NODES).is_some()
+}
+
+fn refuse_with_citus(function: &'static str) {
+    if is_with_citus() {
         Error::ResolvedWithCitus(function).report();
     }
 }

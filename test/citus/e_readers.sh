@@ -67,7 +67,8 @@ read_beside() {
     : >"$LAB/hasty"
     while [ $((SECONDS - began)) -lt "$1" ]; do
         # The same without the wait for what is prepared.
-        bound=$(q "$C" 'SELECT coalesce(snowflake_internal.lowest_resolved_id(true), 0)')
+        bound=$(q "$C" "SELECT coalesce(CASE WHEN bool_and(answer IS NOT NULL) THEN min(answer::bigint) END, 0)
+                        FROM snowflake_internal.ask_nodes('SELECT snowflake_internal.node_resolved_id()')")
         printf '%s %s\n' "$bound" "$(q "$C" "SELECT count(*) FROM e4_late WHERE id < $bound")" >>"$LAB/hasty"
         bound=$(q "$C" "SELECT coalesce(snowflake_cluster_resolved_id('300ms'), 0)")
         printf '%s %s\n' "$bound" "$(q "$C" "SELECT count(*) FROM e4_late WHERE id < $bound")" >>"$LAB/reads"

@@ -14,7 +14,7 @@ DECLARE
         WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1);
 BEGIN
     RETURN CASE WHEN own <> '{}' AND snowflake_internal.has_ids(target, own[1]) THEN own[1]
-                ELSE snowflake_internal.column_of(target, NULL) END;
+                ELSE snowflake_migrate_internal.column_of(target, NULL) END;
 END
 $function$;
 

@@ -442,7 +442,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH key AS MATERIALIZED (
         SELECT c.oid AS relation, a.attname
-        FROM snowflake_internal.column_of(target, unlinked.column_name) AS found (attname)
+        FROM snowflake_migrate_internal.column_of(target, unlinked.column_name) AS found (attname)
         JOIN pg_class AS c ON c.oid = target
         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
     ), form AS MATERIALIZED (

@@ -53,7 +53,7 @@ COMMENT ON COLUMN snowflake_partitions.partitions.estimated_rows IS 'Number of r
 CREATE VIEW snowflake_partitions.status AS
     SELECT s.parent, s.started_at, s.ended_at, s.succeeded_at, s.error_code, p.missing, p.due, p.kept, p.default_bytes
     FROM snowflake_partitions_internal.settings AS s
-    JOIN (SELECT q.parent,
+    LEFT JOIN (SELECT q.parent,
                  pg_catalog.count(*) FILTER (WHERE q.relation IS NULL) AS missing,
                  pg_catalog.count(*) FILTER (WHERE q.is_due AND q.kept_because IS NULL) AS due,
                  pg_catalog.count(*) FILTER (WHERE q.kept_because IS NOT NULL) AS kept,

@@ -86,7 +86,7 @@ CREATE TABLE two (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), other bigin
 CREATE TABLE fed (n serial, id bigint DEFAULT snowflake_nextval()); INSERT INTO fed VALUES (1, -1); CREATE VIEW seen AS TABLE t; CREATE SEQUENCE numbers;
 CREATE TABLE mixed (id uuid, at timestamptz, price numeric, a bigint DEFAULT snowflake_nextval(), b bigint DEFAULT snowflake_nextval()); CREATE TABLE plain (id bigint);
 SELECT format('%s: %s', arguments, pg_temp.audit(arguments)) FROM unnest(ARRAY[$$'"Other Schema"."Mixed ""Case"" ''name'' %s"'$$, $$'"Other Schema"."Mixed ""Case"" ''name'' %s"', 'The "ID" %I'$$,
-    $$'"t; DROP TABLE bare --"'$$, $$'passing'$$, $$'of_domain'$$, $$'old', 'parent'$$, $$'two'$$, $$'two', 'other'$$, $$'fed'$$, $$'old'$$, $$'old', boundary => 1000$$,
+    $$'"t; DROP TABLE bare --"'$$, $$'passing'$$, $$'of_domain'$$, $$'old', 'parent'$$, $$'two'$$, $$'two', 'other'$$, $$'fed'$$, $$'old'$$, $$'old', 'id'$$, $$'old', 'id', boundary => 1000$$,
     $$'seen'$$, $$'numbers'$$, $$'seen', 'id'$$, $$0, 'id'$$, $$NULL, 'id'$$, $$'t', 'nothing'$$, $$'t', 'ctid'$$, $$'t', 'note'$$, $$'mixed', 'id'$$, $$'mixed', 'price'$$, $$'mixed'$$, $$'plain'$$]) AS arguments;
 -- A search path with traps.
 CREATE SCHEMA trap;

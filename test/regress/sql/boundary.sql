@@ -85,4 +85,8 @@ SELECT snowflake_set_id_boundary('apart', 'id', 6);
 SELECT snowflake_id_boundary('apart');
 SET ROLE regress_reader;
 SELECT snowflake_set_id_boundary('apart', 'id', 8);
+\set VERBOSITY sqlstate
+SELECT snowflake_set_id_boundary('apart', 'id', 8); RESET ROLE;
+SELECT snowflake_set_id_boundary('apart', 'id', -1); SELECT snowflake_set_id_boundary('apart', 'id', NULL); SELECT snowflake_set_id_boundary('apart', 'no', 1);
+\set VERBOSITY default
 RESET ROLE; DROP VIEW seen; DROP TABLE orders, apart; DROP SCHEMA former; DROP ROLE regress_reader;

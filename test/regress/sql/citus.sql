@@ -67,10 +67,10 @@ CREATE TABLE pg_catalog.pg_dist_object (classid oid, objid oid, objsubid integer
 INSERT INTO pg_catalog.pg_dist_object VALUES ('pg_class'::regclass, 'plain_id_seq'::regclass, 0);
 SELECT sequence, fate FROM snowflake_migrate_internal.sequences_at_switch(ARRAY[('plain', 'id')::snowflake_migrate_internal.key]);
 
--- The resolved ID of one node is refused, and not shown as unknown.
+-- The resolved ID of one node is refused, and not shown.
 SELECT snowflake_resolved_id();
 SELECT snowflake_advance_resolved_id();
-SELECT resolved_id > 0 AS of_this_server FROM snowflake_status;
+SELECT resolved_id, resolved_age FROM snowflake_status;
 
 -- One node, with or without its row.
 SELECT * FROM snowflake_internal.citus_nodes();
@@ -229,10 +229,13 @@ CALL snowflake_migrate.run('"Wide ""''"');
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = '"Wide ""''"'::regclass;
 SELECT snowflake_id_boundary('"Wide ""''"'), snowflake_cluster_resolved_id() > 0 AS resolved;
 SELECT finding FROM snowflake_audit_tables('regress_snowflake') WHERE finding !~ 'not audited';
+CALL snowflake_watch('"Wide ""''"');
 CALL snowflake_migrate.revert('"Wide ""''"');
 SELECT snowflake_migrate_internal.set_default_here('tagged', 'id');
 SELECT snowflake_migrate_internal.set_default_on_nodes('tagged', 'id');
 RESET ROLE;
+SET LOCAL client_min_messages = notice;
+CALL snowflake_watch();
 -- On a worker, and with an owner who may not log in.
 ROLLBACK TO migration;
 UPDATE pg_catalog.pg_dist_local_group SET groupid = 1;

@@ -56,6 +56,17 @@ CREATE INDEX by_time ON published (snowflake_timestamp(id, 'default'));
 \set VERBOSITY sqlstate
 CREATE INDEX by_node ON published (snowflake_node_id(id));
 \set VERBOSITY default
+-- Settings of a session change how a time is printed, and nothing else.
+CREATE FUNCTION pg_temp.digest() RETURNS text LANGUAGE sql AS $$
+    SELECT md5(string_agg(concat_ws(' ', extract(epoch FROM snowflake_timestamp(id, layout)), snowflake_to_text(id), snowflake_to_text(id, 'base62'),
+                                    snowflake_from_text(snowflake_to_text(id)), snowflake_min_id(created_at, layout), snowflake_max_id_before(created_at, layout),
+                                    snowflake_compose(created_at, node_id, 0, sequence, layout)), ',' ORDER BY id))
+           || (SELECT md5(string_agg(concat_ws(' ', l.name, l.layout, extract(epoch FROM l.expires_at)), ',')) FROM snowflake_layouts AS l) FROM published $$;
+SELECT pg_temp.digest() AS digest \gset
+SET TimeZone = 'Europe/Berlin'; SET DateStyle = 'German'; SET IntervalStyle = 'iso_8601'; SET extra_float_digits = -10; SET lc_numeric = 'C.UTF-8';
+SELECT pg_temp.digest() = :'digest' AS same;
+SELECT snowflake_explain(1541815603606036480, 'twitter');
+SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; RESET IntervalStyle; RESET extra_float_digits; RESET lc_numeric;
 -- Nothing for nothing, and what is no ID of a layout.
 SELECT snowflake_timestamp(NULL) IS NULL AS is_null;
 SELECT snowflake_timestamp(-1, 'default');

@@ -24,7 +24,9 @@ CALL snowflake_watch('orders');
 CALL snowflake_watch('collected');
 CALL snowflake_watch('notes');
 CALL snowflake_watch('orders', 'note');
+\echo :LAST_ERROR_SQLSTATE
 CALL snowflake_watch(column_name => 'id');
+\echo :LAST_ERROR_SQLSTATE
 SELECT tgrelid::regclass AS watched, tgenabled, pg_get_triggerdef(oid)
 FROM pg_trigger WHERE tgname = 'snowflake_watch' AND tgrelid IN ('orders'::regclass, 'collected'::regclass) ORDER BY 1;
 SELECT snowflake_internal.has_this_node(snowflake_nextval()) AS own, snowflake_internal.has_this_node(-1) AS negative;

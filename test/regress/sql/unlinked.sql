@@ -9,7 +9,7 @@ RETURNS TABLE (object text, referencing_column name, by_name text, by_value text
     SELECT v.object COLLATE "C", v.referencing_column COLLATE "C", n.name_says, v.certainty
     FROM found AS v
     LEFT JOIN snowflake_migrate_internal.unlinked_columns(
-        ARRAY[(target, snowflake_internal.column_of(target, NULL))::snowflake_migrate_internal.key]) AS n
+        ARRAY[(target, snowflake_migrate_internal.column_of(target, NULL))::snowflake_migrate_internal.key]) AS n
         ON n.relation::regclass::text = v.object AND n.attname = v.referencing_column
     WHERE v.certainty <> 'not' OR n.relation IS NOT NULL
   UNION ALL

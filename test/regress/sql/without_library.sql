@@ -91,3 +91,23 @@ RESET search_path;
 SET client_min_messages = warning;
 DROP OWNED BY regress_sql_owner, regress_sql_app;
 DROP ROLE regress_sql_owner, regress_sql_app;
+-- To the extension: views keep their options, and one of a function that the extension does not have is left.
+\set schema snowflake_sql
+\set node 7
+\set ECHO none
+\i :file
+\set ECHO all
+CREATE TABLE cards (id bigint PRIMARY KEY DEFAULT snowflake_sql.snowflake_nextval(), note text);
+INSERT INTO cards (note) VALUES ('before');
+CREATE VIEW shown WITH (security_invoker = true, security_barrier) AS SELECT note, snowflake_sql.snowflake_node_id(id) AS node FROM cards;
+CREATE VIEW newer AS SELECT id FROM cards WHERE id >= snowflake_sql.snowflake_first_id();
+\set file :directory '/../../docs/without-library/to_extension.sql'
+\set ECHO none
+\i :file
+\set ECHO all
+\set ON_ERROR_STOP off
+INSERT INTO cards (note) VALUES ('after');
+SELECT * FROM shown ORDER BY (SELECT id FROM cards AS c WHERE c.note = shown.note);
+SELECT relname, reloptions, pg_get_viewdef(oid) ~ 'snowflake_sql' AS is_left FROM pg_class WHERE relname IN ('shown', 'newer') ORDER BY 1;
+DROP TABLE cards CASCADE;
+DROP SCHEMA snowflake_sql CASCADE;
