@@ -2,7 +2,7 @@
 \set ON_ERROR_STOP on
 BEGIN;
 SET LOCAL search_path = pg_catalog, pg_temp;
--- No session of the application waits longer, or is ended by a deadlock. After 55P03 nothing is changed: run it again.
+-- No session of the application waits longer, or is ended by a deadlock. After 55P03 nothing is changed: ROLLBACK, and run it again.
 SET LOCAL lock_timeout = '300ms';
 CREATE TEMP TABLE moved_back ON COMMIT DROP AS
 SELECT d.adrelid::regclass AS target, a.attname
