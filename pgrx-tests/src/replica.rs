@@ -173,25 +173,19 @@ impl Server {
 
     /// Dumps a database with further options of `pg_dump`.
     pub fn dump(&self, database: &str, options: &[&str]) -> Result<Dump> {
-        let scratch = Scratch::new(self.os_user())?;
-        let file = scratch.path().join("dump");
-        run(self
-            .client_command("pg_dump", database)
-            .args(options)
-            .arg("--file")
-            .arg(&file))?;
-        Ok(Dump {
-            file,
-            _scratch: scratch,
-        })
+        self.dump_by("pg_dump", database, options)
     }
 
     /// Dumps all databases and roles by `pg_dumpall`, as a script.
     pub fn dump_all(&self, options: &[&str]) -> Result<Dump> {
+        self.dump_by("pg_dumpall", "postgres", options)
+    }
+
+    fn dump_by(&self, program: &str, database: &str, options: &[&str]) -> Result<Dump> {
         let scratch = Scratch::new(self.os_user())?;
         let file = scratch.path().join("dump");
         run(self
-            .client_command("pg_dumpall", "postgres")
+            .client_command(program, database)
             .args(options)
             .arg("--file")
             .arg(&file))?;

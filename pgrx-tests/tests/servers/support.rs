@@ -1,5 +1,7 @@
 //! What tests of several subjects share.
 
+use std::sync::{Arc, Mutex};
+
 use postgres::types::FromSql;
 
 pub(crate) use snowflake_tests::prelude::*;
@@ -58,6 +60,24 @@ pub(crate) fn wait_until(client: &mut Client, query: &str) -> Result<()> {
     wait::until(query, Duration::from_secs(100), || {
         Ok(value(client, query)? == "t")
     })
+}
+
+/// A session, and the notices it got since this was last called.
+pub(crate) fn listening(
+    server: &Server,
+    role: &str,
+) -> Result<(Client, impl Fn() -> Vec<String> + use<>)> {
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let mut config = server.config(role, "postgres");
+    let said = Arc::clone(&notices);
+    config.notice_callback(move |notice| {
+        let message = notice.message().to_owned();
+        said.lock().expect("no panic").push(message);
+    });
+    let client = config.connect(NoTls)?;
+    Ok((client, move || {
+        std::mem::take(&mut *notices.lock().expect("no panic"))
+    }))
 }
 
 /// Waits until a session (the one of this process, if any is named) waits in

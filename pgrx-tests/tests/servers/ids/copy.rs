@@ -102,6 +102,13 @@ fn copied(
     Ok(())
 }
 
+/// The same, where a client sends the rows.
+fn sent(client: &mut Client, what: &str, table: &str, rows: i32, how: How) -> Result<()> {
+    copied(client, what, table, rows.into(), how, |c| {
+        send(c, &format!("COPY {table} (v) FROM STDIN"), 0..rows)
+    })
+}
+
 /// The session generates IDs as before, and the function that COPY calls is
 /// refused.
 fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
@@ -241,9 +248,7 @@ fn every_form_of_copy_inserts_in_batches() -> Result<()> {
             Ok(())
         })?;
     }
-    copied(client, "no key", "other", 2_500, How::Batched, |c| {
-        send(c, "COPY other (v) FROM STDIN", 0..2_500)
-    })?;
+    sent(client, "no key", "other", 2_500, How::Batched)?;
     client.batch_execute("CREATE TABLE frozen (LIKE t INCLUDING ALL)")?;
     copied(client, "FREEZE", "frozen", 2_500, How::Batched, |c| {
         c.batch_execute("BEGIN; TRUNCATE frozen")?;
@@ -304,9 +309,7 @@ fn a_default_of_any_form_is_copied_in_batches() -> Result<()> {
     ))?;
     for &(how, name, columns) in DEFAULTS {
         client.batch_execute(&format!("CREATE TABLE {name} ({columns}, v int)"))?;
-        copied(client, name, name, 1_000, how, |c| {
-            send(c, &format!("COPY {name} (v) FROM STDIN"), 0..1_000)
-        })?;
+        sent(client, name, name, 1_000, how)?;
         client.batch_execute(&format!("INSERT INTO {name} (v) VALUES (1)"))?;
     }
     let tally = Tally::of(ids::fetch(
@@ -352,38 +355,19 @@ fn partitions_are_copied_in_batches() -> Result<()> {
          CREATE TRIGGER note BEFORE INSERT ON watched_all
              FOR EACH ROW EXECUTE FUNCTION note()"
     ))?;
-    for (what, table, rows, how, before) in [
+    #[rustfmt::skip]
+    let cases = [
         ("by another column", "by_v", 1_000, Batched, ""),
         ("by the ID", "by_id", 1_000, Batched, ""),
         // A partition's own default counts for a COPY into the partition alone.
-        (
-            "a partition with a default of its own",
-            "by_v_low",
-            500,
-            OneByOne,
-            "ALTER TABLE by_v_low ALTER COLUMN id SET DEFAULT opaque()",
-        ),
+        ("a partition with a default of its own", "by_v_low", 500, OneByOne, "ALTER TABLE by_v_low ALTER COLUMN id SET DEFAULT opaque()"),
         ("its parent", "by_v", 1_000, Batched, ""),
-        (
-            "a partition with an AFTER trigger",
-            "by_v",
-            1_000,
-            Batched,
-            "CREATE TRIGGER note AFTER INSERT ON by_v_high
-                 FOR EACH ROW EXECUTE FUNCTION note()",
-        ),
-        (
-            "a partition with a BEFORE trigger",
-            "watched",
-            1_000,
-            OneByOne,
-            "",
-        ),
-    ] {
+        ("a partition with an AFTER trigger", "by_v", 1_000, Batched, "CREATE TRIGGER note AFTER INSERT ON by_v_high FOR EACH ROW EXECUTE FUNCTION note()"),
+        ("a partition with a BEFORE trigger", "watched", 1_000, OneByOne, ""),
+    ];
+    for (what, table, rows, how, before) in cases {
         client.batch_execute(before)?;
-        copied(client, what, table, rows, how, |c| {
-            send(c, &format!("COPY {table} (v) FROM STDIN"), 0..rows as i32)
-        })?;
+        sent(client, what, table, rows, how)?;
         client.batch_execute(&format!("INSERT INTO {table} (v) VALUES (1)"))?;
     }
     let tally = Tally::of(ids::fetch(client, "SELECT id FROM beside")?);
@@ -414,9 +398,7 @@ fn a_plan_kept_from_a_copy_works_outside_of_it() -> Result<()> {
              CREATE TABLE t ({definition})"
         ))?;
         let client = &mut cluster.connect()?;
-        copied(client, what, "t", 500, How::Batched, |c| {
-            send(c, COPY, 0..500)
-        })?;
+        sent(client, what, "t", 500, How::Batched)?;
         client
             .batch_execute("SELECT 1::bigint::checked; INSERT INTO t (v) VALUES (1)")
             .with_context(|| format!("after the COPY of {what}"))?;
@@ -436,9 +418,7 @@ fn a_plan_kept_from_a_copy_works_outside_of_it() -> Result<()> {
          CREATE TRIGGER cast_one BEFORE INSERT ON casting
              FOR EACH ROW EXECUTE FUNCTION cast_one()",
     )?;
-    copied(client, "a cast", "casting", 100, How::OneByOne, |c| {
-        send(c, "COPY casting (v) FROM STDIN", 0..100)
-    })?;
+    sent(client, "a cast", "casting", 100, How::OneByOne)?;
     client.batch_execute("INSERT INTO casting (v) VALUES (1)")?;
     let tally = Tally::of(ids::fetch(
         client,
@@ -657,10 +637,7 @@ fn nothing_is_left_after_a_copy_that_fails() -> Result<()> {
         client.batch_execute("COMMIT")?;
         answers(client, "SELECT count(DISTINCT id) FROM t", "41")?;
         nothing_is_left(client, what)?;
-        let after = format!("after {what}");
-        copied(client, &after, "t", 50, How::Batched, |c| {
-            send(c, COPY, 0..50)
-        })?;
+        sent(client, &format!("after {what}"), "t", 50, How::Batched)?;
     }
     Ok(())
 }
@@ -718,17 +695,13 @@ fn nothing_is_left_after_a_copy_that_is_cancelled_or_abandoned() -> Result<()> {
     let refused = ServerError::from_error(error)?;
     assert_eq!(refused.sqlstate, "57014", "{refused}");
     nothing_is_left(client, "cancelled")?;
-    copied(client, "after a cancel", "t", 100, How::Batched, |c| {
-        send(c, COPY, 0..100)
-    })?;
+    sent(client, "after a cancel", "t", 100, How::Batched)?;
 
     // What the client gives up itself: CopyFail.
     let mut writer = client.copy_in(COPY)?;
     writer.write_all(numbers(5_000).as_bytes())?;
     drop(writer);
-    copied(client, "after a CopyFail", "t", 100, How::Batched, |c| {
-        send(c, COPY, 0..100)
-    })?;
+    sent(client, "after a CopyFail", "t", 100, How::Batched)?;
 
     // A client that is gone in the middle.
     let mut psql = cluster
@@ -848,9 +821,7 @@ fn copy_works_beside_the_hook_of_another_extension() -> Result<()> {
                  $$ BEGIN COPY other (v) FROM PROGRAM 'seq 3'; RETURN NEW; END $$;
              SELECT pg_stat_statements_reset()"
         ))?;
-        copied(client, libraries, "t", 1_000, How::Batched, |c| {
-            send(c, COPY, 0..1_000)
-        })?;
+        sent(client, libraries, "t", 1_000, How::Batched)?;
         client.batch_execute("CREATE TRIGGER note AFTER INSERT ON t EXECUTE FUNCTION note()")?;
         send(client, COPY, 0..1_000)?;
         let refused = refused_copy(client, COPY, "three\n")?;
@@ -1100,9 +1071,7 @@ fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
          SET search_path = public, s",
     )?;
     client.batch_execute(TABLES)?;
-    copied(client, "in another schema", "t", 500, How::Batched, |c| {
-        send(c, COPY, 0..500)
-    })?;
+    sent(client, "in another schema", "t", 500, How::Batched)?;
     let path = "not on the path";
     let from = here(client)?;
     client.batch_execute("SET search_path = ''")?;
@@ -1118,9 +1087,7 @@ fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
              ALTER TABLE other ALTER COLUMN id SET DEFAULT s.snowflake_nextval()",
         )?;
         let what = format!("dropped and created again, {time}");
-        copied(client, &what, "t", 500, How::Batched, |c| {
-            send(c, COPY, 0..500)
-        })?;
+        sent(client, &what, "t", 500, How::Batched)?;
     }
     // Without that function the one of the default is called.
     client.batch_execute(

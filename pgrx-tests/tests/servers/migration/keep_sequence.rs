@@ -5,6 +5,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicI64};
 
+use super::run_before;
 use crate::support::*;
 
 /// The last number of an integer.
@@ -71,16 +72,7 @@ fn runs_through_the_end(key: &str) -> Result<()> {
         let writers: Vec<_> = (0..WRITERS)
             .map(|_| scope.spawn(|| write(&cluster, &is_wide, &last)))
             .collect();
-        let migrated = (|| -> Result<()> {
-            let steps = client.query(
-                "SELECT statement FROM snowflake_migrate.plan('orders', online => true, keep_sequence => true) WHERE statement IS NOT NULL ORDER BY step",
-                &[],
-            )?;
-            run(
-                &mut client,
-                steps.iter().map(|step| step.get::<_, String>(0)),
-            )
-        })();
+        let migrated = online::migrate(&mut client, "'orders', keep_sequence => true");
         // Writers end in any case.
         is_wide.store(true, SeqCst);
         let mut orders = 0;
@@ -100,11 +92,6 @@ fn runs_through_the_end(key: &str) -> Result<()> {
         orders,
     )?;
     ensure!(beyond >= LEFT / 2, "{beyond} lines beyond the end");
-    answers(
-        &mut client,
-        "SELECT count(*) FROM snowflake_migrate.plan('orders', online => true, keep_sequence => true)",
-        "0",
-    )?;
     println!(
         "keep_sequence, {key}: {orders} orders and as many lines by {WRITERS} sessions, 0 errors, 0 IDs twice, {beyond} of them beyond {END}"
     );
@@ -129,26 +116,15 @@ fn the_end_may_change_on_the_way() -> Result<()> {
     let mut client = cluster.connect()?;
     let client = &mut client;
     set_up(client, "serial")?;
-    let plan = |keeps: bool| {
-        format!(
-            "SELECT statement FROM snowflake_migrate.plan('orders', online => true, keep_sequence => {keeps}) WHERE statement IS NOT NULL ORDER BY step"
-        )
-    };
-    let begin = |client: &mut Client, keeps: bool| -> Result<()> {
-        let steps = client.query(&plan(keeps), &[])?;
-        let statements = steps.iter().map(|step| step.get::<_, String>(0));
-        let begun: Vec<String> = statements
-            .take_while(|statement| !statement.contains("internal.swap("))
-            .collect();
-        run(client, begun)
-    };
-    begin(client, true)?;
+    let keeping = "'orders', keep_sequence => true";
+    run_before(client, keeping, Step::is_swap)?;
     client.batch_execute("CALL snowflake_migrate.revert('orders')")?;
     let columns = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attnum > 0 AND NOT attisdropped";
     answers(client, columns, 2)?;
-    begin(client, false)?;
-    let swap = client.query_one(&plan(true), &[])?.get::<_, String>(0);
-    run(client, [swap])?;
+    run_before(client, "'orders'", Step::is_swap)?;
+    let swap = online::plan(client, keeping)?;
+    assert_eq!(swap.len(), 1, "{swap:?}");
+    run(client, online::statements(&swap))?;
     answers(
         client,
         "INSERT INTO orders (note) VALUES ('next') RETURNING id",

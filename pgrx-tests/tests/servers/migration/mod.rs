@@ -40,6 +40,14 @@ use crate::support::*;
 /// statement that takes two ends with an error.
 const LIMIT: Duration = Duration::from_secs(100);
 
+/// The tables' owner, who is no superuser.
+fn owner(cluster: &Cluster) -> Result<Client> {
+    cluster
+        .connect()?
+        .batch_execute("CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper; GRANT CREATE ON DATABASE postgres TO keeper")?;
+    cluster.connect_as("keeper", "postgres")
+}
+
 /// Lets a backfill write one batch at a time: each row that it writes in a table
 /// needs a lock that the test has.
 struct Gate {

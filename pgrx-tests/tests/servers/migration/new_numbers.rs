@@ -36,224 +36,46 @@ const fn wide(name: &'static str, tables: &'static [&'static str], fits: [bool; 
 
 const PLAIN: &str = "CREATE TABLE t (id KEY PRIMARY KEY, note text)";
 
+#[rustfmt::skip]
 const SHAPES: &[Shape] = &[
-    shape(
-        "a check of a bound",
-        &["CREATE TABLE t (id KEY PRIMARY KEY CHECK (id < 2147483648), note text)"],
-        [false, false],
-    ),
-    shape(
-        "a check of a bound between",
-        &["CREATE TABLE t (id KEY PRIMARY KEY CHECK (id < 1000000000000), note text)"],
-        [false, true],
-    ),
-    shape(
-        "a check that is not valid",
-        &[PLAIN, "ALTER TABLE t ADD CHECK (id < 2147483648) NOT VALID"],
-        [false, false],
-    ),
-    shape(
-        "a check with another column",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY, note text, n integer DEFAULT 1, CHECK (id + n < 2147483600))",
-        ],
-        [false, false],
-    ),
-    shape(
-        "a harmless check",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY CHECK (id > 0), note text, CHECK (id > 0 AND coalesce(note, '') <> ''))",
-        ],
-        [true, true],
-    ),
-    shape(
-        "a harmless check of two keys",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY, note text, parent integer REFERENCES t, CHECK (parent < id), CHECK (parent <> id))",
-        ],
-        [true, true],
-    ),
-    shape(
-        "an index on integers",
-        &[PLAIN, "CREATE INDEX ON t ((id::text::integer % 64))"],
-        [false, false],
-    ),
-    shape(
-        "a harmless index",
-        &[PLAIN, "CREATE INDEX ON t ((id % 64))"],
-        [true, true],
-    ),
-    shape(
-        "the predicate of an index",
-        &[
-            PLAIN,
-            "CREATE INDEX ON t (note) WHERE id::text::integer > 5",
-        ],
-        [false, false],
-    ),
-    shape(
-        "a harmless predicate",
-        &[PLAIN, "CREATE INDEX ON t (note) WHERE id > 5"],
-        [true, true],
-    ),
-    wide(
-        "a generated column",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY, note text, part integer GENERATED ALWAYS AS (id::integer % 64) STORED)",
-        ],
-        [false, true],
-    ),
-    wide(
-        "a short generated column",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY, note text, part varchar(12) GENERATED ALWAYS AS (id::text) STORED)",
-        ],
-        [false, true],
-    ),
-    wide(
-        "a harmless generated column",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY, note text, part integer GENERATED ALWAYS AS ((id % 64)::integer) STORED)",
-        ],
-        [true, true],
-    ),
-    wide(
-        "a domain",
-        &[
-            "CREATE DOMAIN small AS bigint CHECK (VALUE < 3000000000)",
-            PLAIN,
-            "ALTER TABLE t ALTER id TYPE small",
-        ],
-        [false, true],
-    ),
-    wide(
-        "a harmless domain",
-        &[
-            "CREATE DOMAIN small AS bigint CHECK (VALUE > 0)",
-            PLAIN,
-            "ALTER TABLE t ALTER id TYPE small",
-        ],
-        [true, true],
-    ),
-    shape(
-        "a reference's check",
-        &[
-            PLAIN,
-            "CREATE TABLE r (t_id bigint REFERENCES t CHECK (t_id < 2147483648))",
-        ],
-        [false, false],
-    ),
-    shape(
-        "a reference's domain",
-        &[
-            "CREATE DOMAIN small AS bigint CHECK (VALUE < 2147483648)",
-            PLAIN,
-            "CREATE TABLE r (t_id small REFERENCES t)",
-        ],
-        [false, false],
-    ),
-    shape(
-        "a reference's index",
-        &[
-            PLAIN,
-            "CREATE TABLE r (t_id bigint REFERENCES t)",
-            "CREATE INDEX ON r ((t_id::integer))",
-        ],
-        [false, false],
-    ),
-    shape(
-        "a harmless reference",
-        &[
-            PLAIN,
-            "CREATE TABLE r (t_id bigint REFERENCES t CHECK (t_id > 0))",
-            "CREATE INDEX ON r ((t_id % 8))",
-        ],
-        [true, true],
-    ),
-    shape(
-        "a policy",
-        &[
-            PLAIN,
-            "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
-            "CREATE POLICY p ON t FOR INSERT WITH CHECK (id < 2147483648)",
-        ],
-        [false, false],
-    ),
-    shape(
-        "a restrictive policy",
-        &[
-            PLAIN,
-            "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
-            "CREATE POLICY p ON t FOR INSERT WITH CHECK (true)",
-            "CREATE POLICY q ON t AS RESTRICTIVE FOR INSERT WITH CHECK (id < 2147483648)",
-        ],
-        [false, false],
-    ),
-    shape(
-        "a policy of others",
-        &[
-            PLAIN,
-            "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
-            "CREATE POLICY p ON t FOR INSERT WITH CHECK (note = current_user)",
-            "CREATE POLICY q ON t FOR ALL USING (id > 0)",
-        ],
-        [true, true],
-    ),
-    wide(
-        "ranges of the key",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY, note text) PARTITION BY RANGE (id)",
-            "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (3000000000)",
-        ],
-        [false, true],
-    ),
-    wide(
-        "a list of the key",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY, note text) PARTITION BY LIST (id)",
-            "CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1, 2, 3, 2147483648, 2147483649)",
-        ],
-        [false, true],
-    ),
-    wide(
-        "ranges below ranges",
-        &[
-            "CREATE TABLE t (id KEY, note text DEFAULT 'a', PRIMARY KEY (note, id)) PARTITION BY LIST (note)",
-            "CREATE TABLE t1 PARTITION OF t DEFAULT PARTITION BY RANGE (id)",
-            "CREATE TABLE t2 PARTITION OF t1 FOR VALUES FROM (0) TO (3000000000)",
-        ],
-        [false, true],
-    ),
-    wide(
-        "a DEFAULT partition",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY, note text) PARTITION BY RANGE (id)",
-            "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (1000)",
-            "CREATE TABLE td PARTITION OF t DEFAULT",
-        ],
-        [true, true],
-    ),
-    wide(
-        "hashes of the key",
-        &[
-            "CREATE TABLE t (id KEY PRIMARY KEY, note text) PARTITION BY HASH (id)",
-            "CREATE TABLE t1 PARTITION OF t FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
-        ],
-        [true, true],
-    ),
-    shape(
-        "an exclusion constraint",
-        &["CREATE TABLE t (id KEY PRIMARY KEY, note text, EXCLUDE (((id::text::integer)) WITH =))"],
-        [false, false],
-    ),
-    shape(
-        "a statistics object",
-        &[
-            PLAIN,
-            "CREATE STATISTICS s ON (id::text::integer % 8), note FROM t",
-        ],
-        [false, false],
-    ),
+    shape("a check of a bound", &["CREATE TABLE t (id KEY PRIMARY KEY CHECK (id < 2147483648), note text)"], [false, false]),
+    shape("a check of a bound between", &["CREATE TABLE t (id KEY PRIMARY KEY CHECK (id < 1000000000000), note text)"], [false, true]),
+    shape("a check that is not valid", &[PLAIN, "ALTER TABLE t ADD CHECK (id < 2147483648) NOT VALID"], [false, false]),
+    shape("a check with another column", &["CREATE TABLE t (id KEY PRIMARY KEY, note text, n integer DEFAULT 1, CHECK (id + n < 2147483600))"], [false, false]),
+    shape("a harmless check", &["CREATE TABLE t (id KEY PRIMARY KEY CHECK (id > 0), note text, CHECK (id > 0 AND coalesce(note, '') <> ''))"], [true, true]),
+    shape("a harmless check of two keys", &["CREATE TABLE t (id KEY PRIMARY KEY, note text, parent integer REFERENCES t, CHECK (parent < id), CHECK (parent <> id))"],
+        [true, true]),
+    shape("an index on integers", &[PLAIN, "CREATE INDEX ON t ((id::text::integer % 64))"], [false, false]),
+    shape("a harmless index", &[PLAIN, "CREATE INDEX ON t ((id % 64))"], [true, true]),
+    shape("the predicate of an index", &[PLAIN, "CREATE INDEX ON t (note) WHERE id::text::integer > 5"], [false, false]),
+    shape("a harmless predicate", &[PLAIN, "CREATE INDEX ON t (note) WHERE id > 5"], [true, true]),
+    wide("a generated column", &["CREATE TABLE t (id KEY PRIMARY KEY, note text, part integer GENERATED ALWAYS AS (id::integer % 64) STORED)"], [false, true]),
+    wide("a short generated column", &["CREATE TABLE t (id KEY PRIMARY KEY, note text, part varchar(12) GENERATED ALWAYS AS (id::text) STORED)"], [false, true]),
+    wide("a harmless generated column", &["CREATE TABLE t (id KEY PRIMARY KEY, note text, part integer GENERATED ALWAYS AS ((id % 64)::integer) STORED)"],
+        [true, true]),
+    wide("a domain", &["CREATE DOMAIN small AS bigint CHECK (VALUE < 3000000000)", PLAIN, "ALTER TABLE t ALTER id TYPE small"], [false, true]),
+    wide("a harmless domain", &["CREATE DOMAIN small AS bigint CHECK (VALUE > 0)", PLAIN, "ALTER TABLE t ALTER id TYPE small"], [true, true]),
+    shape("a reference's check", &[PLAIN, "CREATE TABLE r (t_id bigint REFERENCES t CHECK (t_id < 2147483648))"], [false, false]),
+    shape("a reference's domain", &["CREATE DOMAIN small AS bigint CHECK (VALUE < 2147483648)", PLAIN, "CREATE TABLE r (t_id small REFERENCES t)"], [false, false]),
+    shape("a reference's index", &[PLAIN, "CREATE TABLE r (t_id bigint REFERENCES t)", "CREATE INDEX ON r ((t_id::integer))"], [false, false]),
+    shape("a harmless reference", &[PLAIN, "CREATE TABLE r (t_id bigint REFERENCES t CHECK (t_id > 0))", "CREATE INDEX ON r ((t_id % 8))"], [true, true]),
+    shape("a policy", &[PLAIN, "ALTER TABLE t ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON t FOR INSERT WITH CHECK (id < 2147483648)"], [false, false]),
+    shape("a restrictive policy", &[PLAIN, "ALTER TABLE t ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON t FOR INSERT WITH CHECK (true)",
+        "CREATE POLICY q ON t AS RESTRICTIVE FOR INSERT WITH CHECK (id < 2147483648)"], [false, false]),
+    shape("a policy of others", &[PLAIN, "ALTER TABLE t ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON t FOR INSERT WITH CHECK (note = current_user)",
+        "CREATE POLICY q ON t FOR ALL USING (id > 0)"], [true, true]),
+    wide("ranges of the key", &["CREATE TABLE t (id KEY PRIMARY KEY, note text) PARTITION BY RANGE (id)",
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (3000000000)"], [false, true]),
+    wide("a list of the key", &["CREATE TABLE t (id KEY PRIMARY KEY, note text) PARTITION BY LIST (id)",
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1, 2, 3, 2147483648, 2147483649)"], [false, true]),
+    wide("ranges below ranges", &["CREATE TABLE t (id KEY, note text DEFAULT 'a', PRIMARY KEY (note, id)) PARTITION BY LIST (note)",
+        "CREATE TABLE t1 PARTITION OF t DEFAULT PARTITION BY RANGE (id)", "CREATE TABLE t2 PARTITION OF t1 FOR VALUES FROM (0) TO (3000000000)"], [false, true]),
+    wide("a DEFAULT partition", &["CREATE TABLE t (id KEY PRIMARY KEY, note text) PARTITION BY RANGE (id)",
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (1000)", "CREATE TABLE td PARTITION OF t DEFAULT"], [true, true]),
+    wide("hashes of the key", &["CREATE TABLE t (id KEY PRIMARY KEY, note text) PARTITION BY HASH (id)",
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES WITH (MODULUS 1, REMAINDER 0)"], [true, true]),
+    shape("an exclusion constraint", &["CREATE TABLE t (id KEY PRIMARY KEY, note text, EXCLUDE (((id::text::integer)) WITH =))"], [false, false]),
+    shape("a statistics object", &[PLAIN, "CREATE STATISTICS s ON (id::text::integer % 8), note FROM t"], [false, false]),
 ];
 
 fn insert(client: &mut Client, has_references: bool) -> Result<()> {

@@ -8,16 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use postgres::error::SqlState;
 use snowflake_tests::migration::plan;
 
-use super::{LIMIT, run_before};
+use super::{LIMIT, owner, run_before};
 use crate::support::*;
-
-/// The tables' owner, who is no superuser.
-fn owner(cluster: &Cluster) -> Result<Client> {
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper; GRANT CREATE ON DATABASE postgres TO keeper")?;
-    cluster.connect_as("keeper", "postgres")
-}
 
 /// A plain unique index over the shadow column would fail statements that the
 /// constraint allows, and PostgreSQL has no other one without a constraint.

@@ -3,20 +3,11 @@
 //! something is missing.
 
 use std::io::Write as _;
-use std::sync::{Arc, Mutex};
 
 use snowflake_tests::migration::{foreign_keys, widened};
 
-use super::{Gate, held_locks, lock_mode, run_before, waits};
+use super::{Gate, held_locks, lock_mode, owner, run_before, waits};
 use crate::support::*;
-
-/// The tables' owner, who is no superuser.
-fn owner(cluster: &Cluster) -> Result<Client> {
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper; GRANT CREATE ON DATABASE postgres TO keeper")?;
-    cluster.connect_as("keeper", "postgres")
-}
 
 /// Tables that reference each other and themselves, with triggers, in the
 /// schema `{s}`, with keys of the type `{t}`.
@@ -549,21 +540,6 @@ fn progress(client: &mut Client) -> Result<Vec<Progress>> {
         .collect())
 }
 
-/// A session whose notices are kept.
-fn with_notices(cluster: &Cluster) -> Result<(Client, Arc<Mutex<Vec<String>>>)> {
-    let notices = Arc::new(Mutex::new(Vec::new()));
-    let mut config = cluster.config("keeper", "postgres");
-    config.notice_callback({
-        let notices = Arc::clone(&notices);
-        move |notice| {
-            if let Ok(mut notices) = notices.lock() {
-                notices.push(notice.message().to_owned());
-            }
-        }
-    });
-    Ok((config.connect(NoTls)?, notices))
-}
-
 /// How often the progress is looked at, of more than thirty batches.
 const LOOKS: usize = 4;
 
@@ -574,7 +550,7 @@ fn the_backfill_shows_its_progress() -> Result<()> {
     let client = &mut client;
     client.batch_execute(LARGE)?;
     let mut gate = Gate::close(&cluster, "t", "note")?;
-    let (mut migrating, notices) = with_notices(&cluster)?;
+    let (mut migrating, notices) = listening(&cluster, "keeper")?;
     let pid = ids::backend_pid(&mut migrating)?;
     assert_eq!(progress(client)?.len(), 0);
     run_before(&mut migrating, "'t'", Step::is_backfill)?;
@@ -626,30 +602,9 @@ fn the_backfill_shows_its_progress() -> Result<()> {
     migrating.batch_execute("CALL snowflake_migrate.backfill('t')")?;
     let steps = online::plan(client, "'t'")?;
     assert!(!steps.iter().any(Step::is_backfill), "{steps:#?}");
-    let notices = notices.lock().map(|it| it.clone()).unwrap_or_default();
-    assert!(!notices.is_empty(), "no NOTICE");
+    assert!(!notices().is_empty(), "no NOTICE");
     online::migrate(client, "'t'")?;
     assert_eq!(progress(client)?.len(), 0);
-    Ok(())
-}
-
-#[test]
-fn senseless_arguments_of_the_backfill_are_refused() -> Result<()> {
-    let cluster = Cluster::with_migrate()?;
-    let mut client = owner(&cluster)?;
-    client.batch_execute(SMALL)?;
-    run_before(&mut client, "'t'", Step::is_backfill)?;
-    for (arguments, sqlstate) in [
-        ("'t', batch_size => 0", "22023"),
-        ("'t', batch_size => -1", "22023"),
-        ("'t', pause => '-1 s'", "22023"),
-        ("'t', max_replay_lag => '-1 s'", "22023"),
-        ("'nowhere'", "42P01"),
-        ("'t', 'nothing'", "42703"),
-    ] {
-        let call = format!("CALL snowflake_migrate.backfill({arguments})");
-        refused(&mut client, &call, sqlstate)?;
-    }
     Ok(())
 }
 

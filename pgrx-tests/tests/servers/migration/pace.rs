@@ -1,8 +1,6 @@
 //! The pace of a backfill, which other sessions change while it runs: batch size,
 //! pause, limits, paused and resumed.
 
-use std::sync::{Arc, Mutex};
-
 use super::{LIMIT, kill_and_start, run_before};
 use crate::support::*;
 
@@ -21,6 +19,10 @@ fn prepared() -> Result<(Cluster, Client)> {
     Ok((cluster, client))
 }
 
+/// Whether it has copied rows, and whether it waits.
+const COPIES: &str = "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress";
+const STANDS: &str = "SELECT waiting_for IS NOT NULL FROM snowflake_migrate.progress";
+const RECORDED: &str = "SELECT count(*) FROM snowflake_migrate_internal.pace";
 const DONE: &str = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_migrate.progress";
 
 /// Rows copied within a time, and per second. A busy machine copies fewer.
@@ -54,44 +56,26 @@ fn until_more(client: &mut Client) -> Result<Duration> {
 /// A backfill in a session of its own.
 struct Backfill {
     pid: i32,
-    notices: Arc<Mutex<Vec<String>>>,
+    notices: Box<dyn Fn() -> Vec<String>>,
     running: thread::JoinHandle<Result<(), postgres::Error>>,
 }
 
 impl Backfill {
     fn start(cluster: &Cluster, role: &str, arguments: &str) -> Result<Self> {
-        let notices = Arc::new(Mutex::new(Vec::new()));
-        let mut config = cluster.config(role, "postgres");
-        config.notice_callback({
-            let notices = Arc::clone(&notices);
-            move |notice| {
-                if let Ok(mut notices) = notices.lock() {
-                    notices.push(notice.message().to_owned());
-                }
-            }
-        });
-        let mut client = config.connect(NoTls)?;
+        let (mut client, notices) = listening(cluster, role)?;
         let pid = ids::backend_pid(&mut client)?;
         let call = format!("CALL snowflake_migrate.backfill({arguments})");
         let running = thread::spawn(move || client.batch_execute(&call));
         Ok(Self {
             pid,
-            notices,
+            notices: Box::new(notices),
             running,
         })
     }
 
     fn end(self) -> Result<()> {
-        let begun = Instant::now();
-        while !self.running.is_finished() {
-            ensure!(begun.elapsed() < LIMIT, "it does not end");
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait::until("its end", LIMIT, || Ok(self.running.is_finished()))?;
         Ok(self.running.join().expect("the session's thread")?)
-    }
-
-    fn notices(&self) -> Vec<String> {
-        self.notices.lock().map(|it| it.clone()).unwrap_or_default()
     }
 }
 
@@ -107,10 +91,7 @@ fn another_session_changes_the_pace() -> Result<()> {
         "keeper",
         "'t', batch_size => 50, pause => '1 hour'",
     )?;
-    wait_until(
-        client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
-    )?;
+    wait_until(client, COPIES)?;
     let (rows, _) = copied(client, Duration::from_millis(500))?;
     assert_eq!(rows, 0, "it did not pause");
     answers(
@@ -152,11 +133,7 @@ fn another_session_changes_the_pace() -> Result<()> {
     client.batch_execute(FULL_SPEED)?;
     backfill.end()?;
     online::migrate(client, "'t'")?;
-    answers(
-        client,
-        "SELECT count(*) FROM snowflake_migrate_internal.pace",
-        0,
-    )?;
+    answers(client, RECORDED, 0)?;
     Ok(())
 }
 
@@ -170,10 +147,7 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
         "keeper",
         "'t', batch_size => 100, pause => '100 ms'",
     )?;
-    wait_until(
-        client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
-    )?;
+    wait_until(client, COPIES)?;
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
     wait_until(
         client,
@@ -199,7 +173,7 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
         "SET lock_timeout = '60 s'; BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE; ROLLBACK",
     )?;
     answers(client, DONE, stood_at)?;
-    let notices = backfill.notices();
+    let notices = (backfill.notices)();
     assert!(
         notices
             .iter()
@@ -239,10 +213,7 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
         "keeper",
         "'t', batch_size => 30, pause => '10 ms', max_active_sessions => 2",
     )?;
-    wait_until(
-        client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
-    )?;
+    wait_until(client, COPIES)?;
     let mut busy = Vec::new();
     for _ in 0..4 {
         let mut session = cluster.connect()?;
@@ -266,7 +237,7 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
         client,
         "SELECT waiting_for IS NULL FROM snowflake_migrate.progress",
     )?;
-    let notices = backfill.notices();
+    let notices = (backfill.notices)();
     ensure!(
         notices
             .iter()
@@ -295,15 +266,9 @@ fn the_pace_survives_a_crash() -> Result<()> {
     // Set before, it holds from the first batch on.
     client.batch_execute("CALL snowflake_migrate.pace('t', pause => '1 hour')")?;
     let backfill = Backfill::start(&cluster, "keeper", "'t', batch_size => 70")?;
-    wait_until(
-        &mut client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
-    )?;
+    wait_until(&mut client, COPIES)?;
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
-    wait_until(
-        &mut client,
-        "SELECT waiting_for IS NOT NULL FROM snowflake_migrate.progress",
-    )?;
+    wait_until(&mut client, STANDS)?;
     kill_and_start(&mut cluster)?;
     assert!(backfill.end().is_err());
     let mut client = cluster.connect_as("keeper", "postgres")?;
@@ -313,10 +278,7 @@ fn the_pace_survives_a_crash() -> Result<()> {
 
     // The same call again is still paused, and then pauses for an hour.
     let backfill = Backfill::start(&cluster, "keeper", "'t'")?;
-    wait_until(
-        client,
-        "SELECT waiting_for IS NOT NULL FROM snowflake_migrate.progress",
-    )?;
+    wait_until(client, STANDS)?;
     assert_eq!(copied(client, Duration::from_millis(400))?.0, 0);
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => false)")?;
     until_more(client)?;
@@ -325,19 +287,12 @@ fn the_pace_survives_a_crash() -> Result<()> {
 
     // Cancelled where it waits: the migration ends, and its pace is forgotten.
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
-    wait_until(
-        client,
-        "SELECT waiting_for IS NOT NULL FROM snowflake_migrate.progress",
-    )?;
+    wait_until(client, STANDS)?;
     client.batch_execute("CALL snowflake_migrate.revert('t')")?;
     let error = backfill.end().expect_err("it was ended");
     let error = ServerError::in_chain(&error).context("no error of the server")?;
     assert_eq!(error.sqlstate, "55000", "{error}");
-    answers(
-        client,
-        "SELECT count(*) FROM snowflake_migrate_internal.pace",
-        0,
-    )?;
+    answers(client, RECORDED, 0)?;
     online::migrate(client, "'t'")?;
     Ok(())
 }
@@ -372,11 +327,7 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
             assert!(refused.hint.contains("pg_monitor"), "{refused}");
         }
     }
-    answers(
-        client,
-        "SELECT count(*) FROM snowflake_migrate_internal.pace",
-        0,
-    )?;
+    answers(client, RECORDED, 0)?;
 
     // Another role: by the procedure, the functions below it, and the table.
     superuser.batch_execute("GRANT ALL ON ALL TABLES IN SCHEMA snowflake_internal TO stranger; GRANT SELECT ON t TO stranger; CREATE TABLE lure (id int)")?;
@@ -410,10 +361,7 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
     superuser
         .batch_execute("CALL snowflake_migrate.pace('t', batch_size => 100, pause => '100 ms')")?;
     let backfill = Backfill::start(&cluster, "keeper", "'t'")?;
-    wait_until(
-        client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
-    )?;
+    wait_until(client, COPIES)?;
     superuser.batch_execute("CALL snowflake_migrate.pace('t', max_active_sessions => 50)")?;
     wait_until(
         client,
@@ -431,27 +379,13 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
     )?;
 
     // Several keys have one pace, by the name of any of them.
-    let steps = client.query(
-        "SELECT statement FROM snowflake_migrate.plan('two', also => '{other}', online => true) WHERE statement IS NOT NULL ORDER BY step",
-        &[],
-    )?;
-    for step in steps {
-        let statement: String = step.get(0);
-        if statement.contains("snowflake_migrate.backfill") {
-            break;
-        }
-        client.batch_execute(&statement)?;
-    }
+    run_before(client, "'two', also => '{other}'", Step::is_backfill)?;
     client.batch_execute("CALL snowflake_migrate.pace('other', 'id', batch_size => 7)")?;
     answers(
         client,
         "SELECT string_agg(format('%s %s', table_name, batch_size), ', ' ORDER BY table_name::text) FROM snowflake_migrate.progress",
         "other 7, two 7",
     )?;
-    answers(
-        client,
-        "SELECT count(*) FROM snowflake_migrate_internal.pace",
-        1,
-    )?;
+    answers(client, RECORDED, 1)?;
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! A plan for a maintenance window: its steps, their locks and their notes.
+//! A plan for a maintenance window: the locks of its steps, and their notes. The steps are in a
+//! golden file (`migration`).
 
 use snowflake_tests::migration::plan;
 
 use super::{held_locks, lock_mode};
 use crate::support::*;
 
-/// A key that is fed by a default, a table that references it, and a bigint key.
+/// A key that is fed by a default, and a table that references it.
 const PLANNED: &str =
     "CREATE SEQUENCE s; CREATE TABLE t (id int PRIMARY KEY DEFAULT nextval('s') CONSTRAINT sane CHECK (id > 0));
-     CREATE TABLE u (id int DEFAULT nextval('s'), t_id int REFERENCES t); INSERT INTO t SELECT FROM generate_series(1, 1000);
-     CREATE TABLE b (id bigserial PRIMARY KEY)";
+     CREATE TABLE u (id int DEFAULT nextval('s'), t_id int REFERENCES t); INSERT INTO t SELECT FROM generate_series(1, 1000)";
 
 #[test]
 fn a_plans_note_does_not_list_partitions_whose_defaults_change() -> Result<()> {
@@ -34,36 +34,12 @@ fn a_plans_note_does_not_list_partitions_whose_defaults_change() -> Result<()> {
 }
 
 #[test]
-fn a_plan_describes_its_steps() -> Result<()> {
+fn a_plans_notes_name_what_is_to_be_known() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(PLANNED)?;
     let steps = online::plan_for(client, "'t'", false)?;
-    let found: Vec<_> = steps
-        .iter()
-        .map(|it| {
-            let first = it.statement.split([' ', '\n']).next().unwrap_or_default();
-            (
-                it.number,
-                first,
-                it.lock_level.as_str(),
-                it.rewrites,
-                it.in_transaction,
-            )
-        })
-        .collect();
-    assert_eq!(
-        found,
-        [
-            (1, "SELECT", "SHARE UPDATE EXCLUSIVE", false, true),
-            (2, "SELECT", "ACCESS EXCLUSIVE", true, true),
-            (3, "SELECT", "ACCESS EXCLUSIVE", true, true),
-            (4, "DO", "ACCESS EXCLUSIVE", false, true),
-            (5, "ANALYZE", "SHARE UPDATE EXCLUSIVE", false, true),
-            (6, "ANALYZE", "SHARE UPDATE EXCLUSIVE", false, true),
-        ]
-    );
     for part in [
         "2^53",
         "integer",
@@ -79,9 +55,6 @@ fn a_plan_describes_its_steps() -> Result<()> {
     }
     let note = &steps[1].note;
     assert!(note.contains("kB") && note.contains("WAL"), "{note}");
-    // A bigint changes its default only, and its sequence.
-    let of_big = plan(client, "'b'")?;
-    assert_eq!(of_big.len(), 3, "{of_big:?}");
     // Of several columns with sequences, the primary key is meant.
     client.batch_execute(
         "CREATE TABLE several (n serial, id serial PRIMARY KEY, m int GENERATED ALWAYS AS IDENTITY)",

@@ -27,8 +27,6 @@ const OBSTACLES: &[Obstacle] = &[
                parts: &["table o02.u cannot be dropped and created again", "Drop it"], remedy: "DROP TABLE o02.u" },
     Obstacle { schema: "o03", setup: "CREATE VIEW a AS SELECT id FROM t; CREATE VIEW b AS SELECT id FROM a; CREATE OR REPLACE VIEW a AS SELECT t.id FROM t JOIN b USING (id)", arguments: "'o03.t'",
                parts: &["view o03.a depends on itself", "view o03.b depends on itself", "Drop it"], remedy: "DROP VIEW o03.a CASCADE" },
-    Obstacle { schema: "o06", setup: "ALTER TABLE t ADD twice int GENERATED ALWAYS AS (id * 2) STORED", arguments: "'o06.t'",
-               parts: &["column twice of o06.t is generated from column id", "add it again"], remedy: "ALTER TABLE o06.t DROP twice" },
     Obstacle { schema: "o08", setup: "CREATE PUBLICATION o08 FOR TABLE t WHERE (id > 7)", arguments: "'o08.t'",
                parts: &["publication o08 has a WHERE clause that uses column id of o08.t", "ALTER PUBLICATION"], remedy: "ALTER PUBLICATION o08 SET TABLE o08.t" },
     Obstacle { schema: "o09", setup: "CREATE PUBLICATION o09 FOR TABLE t (id)", arguments: "'o09.t'",

@@ -138,15 +138,8 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
 
     // A part of the keys stands for all of them; others cannot join.
     let rest = statements(&mut client, true)?;
-    let of_one: Vec<String> = client
-        .query(
-            "SELECT statement FROM snowflake_migrate.plan('groups', online => true) WHERE statement IS NOT NULL ORDER BY step",
-            &[],
-        )?
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
-    assert_eq!(of_one, rest);
+    let of_one = online::plan(&mut client, "'groups'")?;
+    assert_eq!(online::statements(&of_one), rest);
     client.batch_execute("CREATE TABLE labels (id serial PRIMARY KEY)")?;
     let error = refused(
         &mut client,
@@ -219,21 +212,13 @@ fn senseless_lists_of_tables_are_refused() -> Result<()> {
             "42703",
         ),
     ] {
-        refused(
-            &mut client,
-            &format!("SELECT * FROM snowflake_migrate.plan({arguments})"),
-            sqlstate,
-        )?;
-        refused(
-            &mut client,
-            &format!("CALL snowflake_migrate.run({arguments})"),
-            sqlstate,
-        )?;
-        refused(
-            &mut client,
-            &format!("CALL snowflake_migrate.backfill({arguments})"),
-            sqlstate,
-        )?;
+        for call in [
+            "SELECT snowflake_migrate.plan",
+            "CALL snowflake_migrate.run",
+            "CALL snowflake_migrate.backfill",
+        ] {
+            refused(&mut client, &format!("{call}({arguments})"), sqlstate)?;
+        }
     }
     // Named twice is named once.
     let of_one = "SELECT count(*) FROM snowflake_migrate.plan('users') WHERE rewrites";

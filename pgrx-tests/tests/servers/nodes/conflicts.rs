@@ -599,12 +599,6 @@ fn tables_of_any_shape_are_watched() -> Result<()> {
     );
     client.batch_execute("DROP TABLE other_trigger; CALL snowflake_watch(); CALL snowflake_watch(); CALL snowflake_watch('collected')")?;
     refused(&mut client, "CALL snowflake_watch('none')", "22023")?;
-    refused(
-        &mut client,
-        "CALL snowflake_watch('collected', 'note')",
-        "22023",
-    )?;
-    refused(&mut client, "CALL snowflake_watch(NULL, 'id')", "22023")?;
     client.batch_execute(
         "CREATE TABLE part_2 PARTITION OF parted FOR VALUES FROM (10) TO (20);
          ALTER TABLE collected RENAME COLUMN id TO renamed",

@@ -83,10 +83,7 @@ fn a_subscriber_keeps_old_rows() -> Result<()> {
     ))?;
     here.batch_execute("CALL snowflake_migrate.run('orders')")?;
     insert_aged(&mut here)?;
-    there.batch_execute(
-        "CREATE ROLE reader LOGIN;
-         CREATE TABLE orders (id bigint PRIMARY KEY, note text)",
-    )?;
+    there.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY, note text)")?;
     subscribe(&mut there, &publisher, "of_orders")?;
     let all = OLD_ROWS + 2 * AGED_ROWS;
     wait_until(&mut there, &format!("SELECT count(*) = {all} FROM orders"))?;
@@ -94,27 +91,9 @@ fn a_subscriber_keeps_old_rows() -> Result<()> {
     // The column has no default that generates IDs, so it is not known which one it is.
     refused(&mut there, RECIPE, "55000")?;
     let first = number(&mut here, "SELECT snowflake_id_boundary('orders')")?;
-    let set = |first: i64| format!("SELECT snowflake_set_id_boundary('orders', 'id', {first})");
-    refused(&mut there, &set(-1), "22023")?;
-    refused(
-        &mut there,
-        "SELECT snowflake_set_id_boundary('orders', 'id', NULL)",
-        "22023",
-    )?;
-    refused(
-        &mut there,
-        "SELECT snowflake_set_id_boundary('orders', 'nothing', 1)",
-        "42703",
-    )?;
-    refused(
-        &mut subscriber.connect_as("reader", "postgres")?,
-        &set(first),
-        "42501",
-    )?;
-    for _ in 0..2 {
-        there.batch_execute(&set(first))?;
-    }
-    refused(&mut there, &set(first - 1), "22023")?;
+    there.batch_execute(&format!(
+        "SELECT snowflake_set_id_boundary('orders', 'id', {first})"
+    ))?;
     answers(&mut there, "SELECT snowflake_id_boundary('orders')", first)?;
     assert_eq!(there.execute(RECIPE, &[])? as i64, AGED_ROWS);
     assert_eq!(rows(&mut there)?, (OLD_ROWS, 0, AGED_ROWS));

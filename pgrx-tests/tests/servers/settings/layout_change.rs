@@ -13,8 +13,6 @@
 //! to where the new layout's IDs begin with the old one's: they must pass through
 //! them.
 
-use std::sync::{Arc, Mutex};
-
 use crate::faults::mark::set_clock;
 use crate::support::*;
 
@@ -296,7 +294,7 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
         .connect()?
         .batch_execute("INSERT INTO rows DEFAULT VALUES")?;
     assert_eq!(same(&cluster)?.as_deref(), Some("t"));
-    let (mut reader, notices) = listening(&cluster)?;
+    let (mut reader, notices) = listening(&cluster, "postgres")?;
     reader.query(READ, &[])?;
     assert_eq!(notices(), Vec::<String>::new());
 
@@ -309,7 +307,7 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     let lines = cluster.log_since_start()?.matches(LINE).count();
     assert_eq!(lines, 1, "once a start");
     assert_eq!(same(&cluster)?.as_deref(), Some("f"));
-    let (mut reader, notices) = listening(&cluster)?;
+    let (mut reader, notices) = listening(&cluster, "postgres")?;
     for _ in 0..3 {
         reader.query(READ, &[])?;
     }
@@ -317,7 +315,7 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     assert_eq!(said.len(), 1, "once a session: {said:?}");
     assert!(said[0].contains("another layout"), "{said:?}");
     // Naming the layout, there is nothing to say.
-    let (mut reader, notices) = listening(&cluster)?;
+    let (mut reader, notices) = listening(&cluster, "postgres")?;
     reader.query("SELECT snowflake_timestamp(id, 'default') FROM rows", &[])?;
     assert_eq!(notices(), Vec::<String>::new());
     let audit = "SELECT ids FROM snowflake_audit('rows') WHERE finding = 'IDs of another layout'";
@@ -347,27 +345,11 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     let mut client = cluster.connect()?;
     client.batch_execute("SELECT snowflake_accept_layout()")?;
     assert_eq!(same(&cluster)?.as_deref(), Some("t"));
-    let (mut reader, notices) = listening(&cluster)?;
+    let (mut reader, notices) = listening(&cluster, "postgres")?;
     reader.query(READ, &[])?;
     assert_eq!(notices(), Vec::<String>::new());
     cluster.restart()?;
     ids::one(&mut cluster.connect()?)?;
     assert_eq!(cluster.log_since_start()?.matches(LINE).count(), 0);
     Ok(())
-}
-
-/// A session, and the notices it got since this was last called.
-fn listening(cluster: &Cluster) -> Result<(Client, impl Fn() -> Vec<String> + use<>)> {
-    let notices = Arc::new(Mutex::new(Vec::new()));
-    let mut config = cluster.config("postgres", "postgres");
-    let said = Arc::clone(&notices);
-    config.notice_callback(move |notice| {
-        said.lock()
-            .expect("no panic")
-            .push(notice.message().to_owned());
-    });
-    let client = config.connect(NoTls)?;
-    Ok((client, move || {
-        std::mem::take(&mut *notices.lock().expect("no panic"))
-    }))
 }

@@ -101,6 +101,16 @@ fn sqlstate(client: &mut Client, statement: &str) -> Result<String> {
     Ok(error.sqlstate)
 }
 
+/// Fails unless a statement ends as it does without parallel workers.
+fn assert_same_alone(client: &mut Client, statement: &str) -> Result<()> {
+    let answer = sqlstate(client, statement)?;
+    client.batch_execute("SET max_parallel_workers_per_gather = 0")?;
+    let alone = sqlstate(client, statement)?;
+    client.batch_execute("SET max_parallel_workers_per_gather = 2")?;
+    ensure!(answer == alone, "{statement}: {answer}, {alone} alone");
+    Ok(())
+}
+
 /// Whether a statement has a parallel plan; `None` if it fails when it is planned, as an
 /// IMMUTABLE function may with such constants.
 fn has_gather(client: &mut Client, statement: &str) -> Option<bool> {
@@ -141,14 +151,7 @@ fn each_function_can_be_called_with_parallel_plans() -> Result<()> {
             is_parallel != Some(function.is_unsafe),
             "the plan of {statement}"
         );
-        let answer = sqlstate(client, &statement)?;
-        client.batch_execute("SET max_parallel_workers_per_gather = 0")?;
-        let alone = sqlstate(client, &statement)?;
-        client.batch_execute("SET max_parallel_workers_per_gather = 2")?;
-        ensure!(
-            answer == alone,
-            "{call}: {answer} beside a parallel scan, {alone} alone"
-        );
+        assert_same_alone(client, &statement)?;
         if !function.is_safe {
             continue;
         }
@@ -159,14 +162,7 @@ fn each_function_can_be_called_with_parallel_plans() -> Result<()> {
             format!("SELECT count({call}) FROM big")
         };
         let is_parallel = has_gather(client, &statement) == Some(true);
-        let answer = sqlstate(client, &statement)?;
-        client.batch_execute("SET max_parallel_workers_per_gather = 0")?;
-        let alone = sqlstate(client, &statement)?;
-        client.batch_execute("SET max_parallel_workers_per_gather = 2")?;
-        ensure!(
-            answer == alone,
-            "{call}: {answer} in workers, {alone} alone"
-        );
+        assert_same_alone(client, &statement)?;
         inside += usize::from(is_parallel);
     }
     ensure!(inside > 30, "{inside} plans had a Gather");
