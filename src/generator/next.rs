@@ -2,7 +2,7 @@
 //!
 //! [`next`] finds the tick and calls its slot, which does one compare-and-swap. It
 //! takes no lock and calls no function of Postgres. What it needs never changes
-//! ([`Session`]) or is a word of its own
+//! ([`Session`](super::session::Session)) or is a word of its own
 //! ([`SessionMemory`](snowflake_id::protocol::SessionMemory)). The slot is given the middle of the
 //! reservation as its end. So the one comparison that it makes anyway also finds
 //! the moment to reserve more.
@@ -17,7 +17,7 @@
 //! which every function has: it catches panics. The rest is the tick, the position,
 //! one compare-and-swap, composing the ID, and counting it. Reading the clock takes
 //! longer than all of that. It can't be left out, because no ID may be older than
-//! `now()`, but it is read only when the tick may have ended ([`counter`]).
+//! `now()`, but it is read only when the tick may have ended ([`super::counter`]).
 //! `make bench` measures the times.
 //!
 //! All other cases are the slow path's ([`next_slow`]).

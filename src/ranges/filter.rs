@@ -4,7 +4,7 @@
 //! these cases the range is not equal to the condition but only follows from it. Then it
 //! is added, and rows are counted twice in the estimate:
 //!
-//! - The time is shown in a time zone, read by its date, cut, or counted: see [`reading`].
+//! - The time is shown in a time zone, read by its date, cut, or counted: see [`super::reading`].
 //! - It is compared with one of several times. The range is from the first to the last.
 //! - It is a column of `snowflake_decode` in FROM.
 //! - The table, or one of its children, is arranged by the time: see [`super::arranged`].

@@ -43,7 +43,7 @@ pub fn init() {
     watch_relations(plan);
 }
 
-/// That it is called has loaded the library. It tells the planner what is in [`inline`].
+/// That it is called has loaded the library. It tells the planner what is in `inline.rs`, from 19 on.
 #[pg_extern(sql = false)]
 fn snowflake_read_support(request: SupportRequest<'_>) -> Replacement {
     #[cfg(feature = "pg19")]

@@ -8,9 +8,9 @@
 //!   invalid value of an extension's setting there, and continues with the default. So
 //!   [`init`] reads the configured texts before it defines the settings, and stops the
 //!   start if one of them is not valid ([`configured`]).
-//! - A library that a session loads defines the settings with [`init_in_session`]. They
+//! - A library that a session loads defines the settings with `init_in_session`. They
 //!   are decided by the first call that issues an ID ([`crate::shared`]), from the
-//!   configuration files and the command line ([`read`]): what is not valid is that call's
+//!   configuration files and the command line (`configured::read`): what is not valid is that call's
 //!   error. From then on, every process takes over what was decided ([`take_over`]).
 //!
 //! Before, and on 15 and 16 without preload, no ID is issued, and decoding reads the text of

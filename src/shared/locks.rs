@@ -76,7 +76,7 @@ impl Shared {
         (&self.0.header.samples[number], lock)
     }
 
-    /// Keeps other processes from changing [`Shared::prepared`] until dropped.
+    /// Keeps other processes from changing the prepared ones of [`Shared::transactions`] until dropped.
     pub fn lock_prepared(self) -> LwLock {
         self.lock(Lock::Prepared, pg_sys::LWLockMode::LW_EXCLUSIVE)
     }

@@ -4,7 +4,7 @@
 //! that no slot needs raising.
 //!
 //! An entry outlives its sequence and its database, and the next one may have the same
-//! OIDs. So it has the incarnation that it is of ([`crate::generator::reserve`]).
+//! OIDs. So it has the incarnation that it is of ([`snowflake_id::protocol::mark`]).
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;

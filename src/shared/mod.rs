@@ -19,7 +19,7 @@
 //!
 //! Slots, slewed clock, counters and the transactions of backends are atomics and need no
 //! lock. [`locks`] has the locks of the others. A change of any of these types, or of what
-//! they mean, is a new [`first_use::FORM`]: processes of two versions can meet there.
+//! they mean, is a new `first_use::FORM`: processes of two versions can meet there.
 //!
 //! A crash loses all of it. That is safe: the marks are in the write-ahead log
 //! ([`snowflake_id::protocol::mark`]), and the first ID of a database after a start raises
@@ -95,7 +95,7 @@ struct Header {
 
 /// Where the arrays are.
 struct Arrays {
-    /// [`LOCKS`] of them, in the order of [`locks::Lock`].
+    /// [`locks::LOCKS`] of them, in the order of [`locks::Lock`].
     locks: *mut pg_sys::LWLockPadded,
     header: &'static Header,
     entries: &'static [Entry],
@@ -284,8 +284,8 @@ pub fn get() -> Option<Shared> {
 /// or of the configuration.
 ///
 /// # Errors
-/// [`Error::NotPreloaded`], [`Error::NodeNotSet`], [`Error::OtherLibrary`],
-/// [`Error::ConfigurationUnreadable`]
+/// [`Error::NotPreloaded`], [`Error::NodeNotSet`]; from 17 on `Error::OtherLibrary` and
+/// `Error::ConfigurationUnreadable`, too
 #[inline]
 pub fn get_or_make() -> Result<Shared, Error> {
     match known() {

@@ -126,7 +126,7 @@ pub async fn draw<P: DrawingProcess>(
 /// wait, nothing is reserved.
 ///
 /// # Errors
-/// Those of [`DrawingProcess::reservation`] and [`DrawingProcess::check_layout`].
+/// Those of reserving time, and of [`DrawingProcess::check_layout`].
 pub async fn reserve_present<P: DrawingProcess>(process: &P) -> Result<(), ErrorOf<P>> {
     for _ in 0..MAX_ATTEMPTS {
         if process.check_stopped().is_err() {
