@@ -50,7 +50,7 @@ test: ## the best of every kind of test, on private copies of the server (8 minu
 #: test ONLY=install -- make, make install and make uninstall (half a minute, once compiled)
 	@scripts/test
 
-test-full: ## every check and test, with every version of PostgreSQL (an hour): before a release
+test-full: ## every check and test, with every version of PostgreSQL (two hours): before a release
 	@.ci/run --full
 
 installcheck: ## compare what a throwaway server answers with test/regress/expected (15 seconds)
