@@ -183,7 +183,7 @@ fn a_second_start_is_refused_and_rows_are_written_while_the_copy_is_paused() -> 
     )?;
     client.batch_execute(&format!("UPDATE {own}.widening_pace SET is_paused = true"))?;
     thread::scope(|scope| -> Result<()> {
-        let first = scope.spawn(|| psql(&cluster, "keeper", "target", &script, true));
+        let first = scope.spawn(|| start(&cluster, &script));
         wait_until(
             &mut client,
             &format!(
