@@ -40,11 +40,14 @@ impl Began {
     }
 }
 
-/// A slot has issued these. None was issued before.
+/// A slot has issued these. None was issued before, nor was any in a dump that was restored before the
+/// call began: what is restored during a call meets its row in a unique index, whichever comes first.
 pub fn distinct(session: &Session, slot: u32, run: Run) {
     let mut lineage = session.server.lineage.borrow_mut();
+    let is_restored = lineage.restores[session.database] != session.restores.get();
     for (first, last) in session.ranges(slot, run) {
         let twice = lineage.of_database[session.database].add(first, last);
+        let twice = twice.filter(|_| !is_restored);
         if let Some(id) = twice.or(lineage.of_server.add(first, last)) {
             session.world.violate(format!(
                 "{} draws ID {id}, which was issued before",

@@ -60,6 +60,8 @@ pub struct Lineage {
     pub of_server: Ranges,
     /// In each database, with what was restored into it.
     pub of_database: Vec<Ranges>,
+    /// How often a dump was restored into each database.
+    pub restores: Vec<u32>,
     /// The greatest answer that a reader of each database got.
     pub answered: Vec<i64>,
     /// Below which no ID of a later call is in each database: a mark that was restored, a start.
@@ -74,6 +76,7 @@ impl Lineage {
         Lineage {
             of_server: Ranges::default(),
             of_database: vec![Ranges::default(); databases],
+            restores: vec![0; databases],
             answered: vec![0; databases],
             least: vec![0; databases],
             lead: 0,

@@ -79,6 +79,8 @@ pub struct Session {
     since: Cell<BootTime>,
     /// Below which no ID of the call is.
     pub least: Cell<i64>,
+    /// How often a dump had been restored into its database when the call began.
+    pub restores: Cell<u32>,
     /// A print of what it has seen of the server, if all histories are explored: its state follows
     /// from that.
     seen: Cell<u64>,
@@ -116,6 +118,7 @@ impl Session {
             is_reader: (READERS..READERS + DATABASES).contains(&number),
             since: Cell::new(BootTime::from_micros(0)),
             least: Cell::new(0),
+            restores: Cell::new(0),
             seen: Cell::new(0),
         };
         session.begin();
@@ -170,8 +173,10 @@ impl Session {
     pub fn begin_call(&self) {
         self.server.use_memory(&self.world, &self.memory);
         self.since.set(self.server.boot(&self.world));
-        let least = self.server.lineage.borrow().least[self.database];
-        self.least.set(least);
+        let lineage = self.server.lineage.borrow();
+        self.least.set(lineage.least[self.database]);
+        self.restores.set(lineage.restores[self.database]);
+        drop(lineage);
         // The settings are read again between two calls.
         let settings = self.memory.settings_number.get();
         let (known, drops) = self.knows.get();

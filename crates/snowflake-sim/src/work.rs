@@ -278,12 +278,13 @@ pub async fn restore(session: Session, rows: Ranges, bound: i64) {
         let (name, database) = (session.server.name, session.database);
         format!("{name}: a dump with the mark {bound} is restored into database {database}")
     });
+    session.pause().await;
+    session.tell_others();
     {
         let mut lineage = session.server.lineage.borrow_mut();
         lineage.of_database[session.database].add_all(&rows);
+        lineage.restores[session.database] += 1;
     }
-    session.pause().await;
-    session.tell_others();
     let layout = session.identity().layout();
     starts_at(&session, layout.first_id_of(layout.tick_above(bound)));
 }

@@ -1,17 +1,17 @@
 //! Decisions about the mark, each by a history of one server (`docs/design.md`, "The mark and the
 //! floor"). Its sessions take turns step by step, so each is the same history each time.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use snowflake_id::protocol::ServerSettings;
+use snowflake_id::protocol::{MarkPage, ServerSettings};
 use snowflake_id::{Identity, Layout, SnowflakeId};
 use snowflake_sim::choices::Choices;
 use snowflake_sim::lineage::Ranges;
-use snowflake_sim::server::{ADMIN, Config, Server};
+use snowflake_sim::server::{ADMIN, Config, Record, Server};
 use snowflake_sim::session::{CallError, Session};
 use snowflake_sim::work;
 use snowflake_sim::world::World;
@@ -213,6 +213,34 @@ fn a_restore_that_finds_its_bound_flushes_it() {
             assert!(lab.server.durable_bound(0) >= bound);
         }),
     ]);
+}
+
+/// The bound in the entry of a dropped database is none of the next one with its OID before what that one has
+/// written above it is flushed: the floor, which has it, does not apply to another node number (`scripts/breaks
+/// mark/confirmed`).
+#[test]
+fn a_bound_of_a_dropped_database_is_used_when_the_next_one_has_it_durable() {
+    let lab = Lab::new(2_000, None);
+    lab.draw(&lab.session(0)).expect("an ID");
+    lab.server.incarnations[0].set(1);
+    let end = lab.server.write(Record::Mark(0, MarkPage::NEW));
+    lab.server.pages.borrow_mut().marks[0] = (MarkPage::NEW, end);
+    lab.server.flush_all();
+    lab.server.flush_micros.set(SECOND);
+    let durable = Cell::new(0);
+    let drawn = lab.run(vec![
+        Box::pin(async { draw(&lab.session(0)).await }) as Task<'_, _>,
+        Box::pin(async {
+            lab.world.sleep_until(lab.world.now() + SECOND / 10).await;
+            let drawn = draw(&lab.session(2)).await;
+            durable.set(lab.server.log.borrow().flushed);
+            drawn
+        }),
+    ]);
+    lab.server.end(durable.get());
+    lab.server.start(&lab.world, false, 2);
+    let (page, _) = lab.server.pages.borrow().marks[0];
+    assert!(page.bound_id.get() > drawn[1].clone().expect("an ID"));
 }
 
 /// The owner of a database may restore its dump again and again. The IDs of the others on the server

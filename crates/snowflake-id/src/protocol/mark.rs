@@ -183,9 +183,7 @@ pub async fn raise_to<S: Storage>(
         // Another session has written that, and may not have flushed it yet.
         let record = storage.record_of(&page);
         drop(page);
-        if record != LogPosition::default() {
-            storage.flush(record).await;
-        }
+        flush_record(storage, record).await;
         return Ok(());
     }
     let set_by_hand = MarkPage {
@@ -216,8 +214,19 @@ pub async fn confirmed_bound<P: Process>(process: &P) -> Option<Tick> {
     {
         return None;
     }
+    // The bound may be that of another incarnation, and what was written above it here not durable yet.
+    let confirmed = storage.record_of(&page);
+    drop(page);
+    flush_record(storage, confirmed).await;
     process.confirm().await;
     Some(bound)
+}
+
+/// Flushes a page's last record. A page without one is on disk.
+async fn flush_record<S: Storage>(storage: &S, record: LogPosition) {
+    if record != LogPosition::default() {
+        storage.flush(record).await;
+    }
 }
 
 /// The bound that is written on the mark's page; `None` if it cannot be read without waiting. Its
@@ -236,9 +245,9 @@ pub async fn bound_on_page<S: Storage>(storage: &S) -> Result<Option<SnowflakeId
     let bound_id = storage.read_page(&page).bound_id;
     let record = storage.record_of(&page);
     drop(page);
-    // What a standby has replayed is in its log already, and a page without a record is on disk.
-    if record != LogPosition::default() && !storage.is_in_recovery().await {
-        storage.flush(record).await;
+    // What a standby has replayed is in its log already.
+    if !storage.is_in_recovery().await {
+        flush_record(storage, record).await;
     }
     Ok(Some(bound_id))
 }
@@ -424,9 +433,7 @@ impl<'a, P: Process> Mark<'a, P> {
         // moved next.
         if let Some(page) = &self.page {
             let record = process.storage().record_of(page);
-            if record != LogPosition::default() {
-                process.storage().flush(record).await;
-            }
+            flush_record(process.storage(), record).await;
         }
         raise_slots(process, bound).await;
         // Not the floor's: a reader is answered up to there, and with another node number the server

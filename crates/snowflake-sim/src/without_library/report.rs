@@ -47,7 +47,7 @@ pub fn report(first: u64, minutes: f64, without: Option<Without>, tells: bool) -
     }
     match &found {
         Some((seed, violation)) => println!("violation with seed {seed}: {violation}"),
-        None => println!("violations: 0"),
+        None => println!("violations in SQL alone: 0"),
     }
     found.is_some() == without.is_some()
 }
