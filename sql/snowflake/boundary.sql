@@ -16,14 +16,14 @@ CREATE FUNCTION snowflake_internal.boundary_in(conbin pg_node_tree, attnum small
     STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_boundary_in_wrapper';
 
 -- The CHECKs of a table, its children and its partitions that tell the boundary of a column.
-CREATE FUNCTION snowflake_internal.boundary_checks(target regclass, column_name name)
-RETURNS TABLE (relation oid, conname name, told bigint[]) LANGUAGE sql STABLE PARALLEL SAFE
+CREATE FUNCTION snowflake_internal.boundary_checks(target regclass)
+RETURNS TABLE (relation oid, conname name, column_name name, told bigint[]) LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT k.conrelid, k.conname, b.told
+    SELECT k.conrelid, k.conname, a.attname, b.told
     FROM snowflake_internal.tree(ARRAY[target]) AS t (oid)
-    JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attname = column_name
-    JOIN pg_constraint AS k ON k.conrelid = t.oid AND k.contype = 'c' AND k.conkey = ARRAY[a.attnum]
+    JOIN pg_constraint AS k ON k.conrelid = t.oid AND k.contype = 'c' AND cardinality(k.conkey) = 1
+    JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum = k.conkey[1]
     CROSS JOIN LATERAL snowflake_internal.boundary_in(k.conbin, a.attnum) AS b (told)
     WHERE b.told IS NOT NULL
 $function$;
@@ -34,7 +34,8 @@ CREATE FUNCTION snowflake_internal.set_boundary_of(target regclass, column_name 
 RETURNS bigint[] LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT b.told FROM snowflake_internal.boundary_checks(target, column_name) AS b ORDER BY b.told DESC LIMIT 1
+    SELECT b.told FROM snowflake_internal.boundary_checks(target) AS b
+    WHERE b.column_name = set_boundary_of.column_name ORDER BY b.told DESC LIMIT 1
 $function$;
 
 -- Why a column may hold numbers that are no IDs of this server's layout; NULL if it holds
@@ -53,7 +54,8 @@ AS $function$
     WITH leaf AS MATERIALIZED (
         SELECT c.oid, format('ALTER TABLE ONLY %I.%I ', n.nspname, c.relname) AS alteration,
                c.oid = ANY ((SELECT ARRAY(SELECT s.relation FROM snowflake_internal.citus_tables() AS s))::oid[]) AS is_alone,
-               ARRAY(SELECT b.conname FROM snowflake_internal.boundary_checks(target, column_name) AS b WHERE b.relation = c.oid ORDER BY b.conname) AS checks
+               ARRAY(SELECT b.conname FROM snowflake_internal.boundary_checks(target) AS b
+                     WHERE b.relation = c.oid AND b.column_name = boundary_statements.column_name ORDER BY b.conname) AS checks
         FROM snowflake_internal.tree(ARRAY[target]) AS t (oid)
         JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r' JOIN pg_namespace AS n ON n.oid = c.relnamespace
     ), action AS MATERIALIZED (

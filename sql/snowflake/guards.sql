@@ -82,8 +82,8 @@ ALTER EVENT TRIGGER snowflake_watch_ddl ENABLE ALWAYS;
 
 -- Revokes what ALTER DEFAULT PRIVILEGES has granted on the tables and sequences of an
 -- extension, and the privilege to create objects in its internal schema. Called by the
--- scripts, before their own grants. Later ones remain, without effect: docs/design.md,
--- "Privileges granted wholesale".
+-- scripts, before their own grants. Later ones remain; docs/design.md, "Privileges granted
+-- wholesale", says with what effect.
 CREATE FUNCTION snowflake_internal.revoke_default_privileges(extension_name name, schema_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

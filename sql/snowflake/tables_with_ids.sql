@@ -103,17 +103,22 @@ BEGIN
     IF column_name IS NOT NULL THEN
         RETURN column_name;
     END IF;
-    SELECT coalesce(array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.atthasdef AND snowflake_internal.has_ids(target, a.attname)),
-                    array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE snowflake_internal.set_boundary_of(target, a.attname) IS NOT NULL))
-    INTO candidates
-    FROM pg_attribute AS a WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped;
+    SELECT array_agg(a.attname ORDER BY a.attnum) INTO candidates
+    FROM pg_attribute AS a
+    WHERE a.attrelid = target AND a.attnum > 0 AND a.atthasdef AND snowflake_internal.has_ids(target, a.attname);
+    IF candidates IS NULL THEN
+        -- Once for the tree, not for each column: what deletes rows by time asks in each plan.
+        SELECT array_agg(DISTINCT b.column_name) INTO candidates
+        FROM snowflake_internal.boundary_checks(target) AS b JOIN pg_attribute AS a ON a.attrelid = target AND a.attname = b.column_name;
+    END IF;
     IF cardinality(candidates) = 1 THEN
         RETURN candidates[1];
     END IF;
     SELECT a.attname INTO key_column
-    FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] JOIN pg_type AS t ON t.oid = a.atttypid
     WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
-      AND (a.attname = ANY (candidates) OR candidates IS NULL AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype));
+      -- Of a domain, too.
+      AND (a.attname = ANY (candidates) OR candidates IS NULL AND t.typoutput IN ('int8out'::regproc, 'int4out'::regproc, 'int2out'::regproc));
     IF key_column IS NULL THEN
         PERFORM snowflake_internal.refuse(CASE WHEN candidates IS NULL THEN '55000' ELSE '22023' END,
             format(CASE WHEN candidates IS NULL THEN 'no column of "%s" is known to have snowflake IDs'

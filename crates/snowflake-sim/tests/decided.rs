@@ -240,7 +240,7 @@ fn a_bound_of_a_dropped_database_is_used_when_the_next_one_has_it_durable() {
     lab.server.end(durable.get());
     lab.server.start(&lab.world, false, 2);
     let (page, _) = lab.server.pages.borrow().marks[0];
-    assert!(page.bound_id.get() > drawn[1].clone().expect("an ID"));
+    assert!(page.bound_id.get() > drawn[1].expect("an ID"));
 }
 
 /// The owner of a database may restore its dump again and again. The IDs of the others on the server

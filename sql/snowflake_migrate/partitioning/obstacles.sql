@@ -150,10 +150,7 @@ AS $function$
     FROM own AS k
     WHERE k.contype = 'c' AND (NOT k.convalidated OR k.connoinherit OR NOT k.is_enforced)
       AND k.conname NOT IN (SELECT c.name FROM snowflake_migrate_internal.partition_check(target) AS c)
-      AND k.oid NOT IN (SELECT b.oid FROM pg_attribute AS a
-                        CROSS JOIN LATERAL snowflake_internal.boundary_checks(target, a.attname) AS c
-                        JOIN pg_constraint AS b ON b.conrelid = c.relation AND b.conname = c.conname
-                        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped)
+      AND k.conname NOT IN (SELECT b.conname FROM snowflake_internal.boundary_checks(target) AS b WHERE b.relation = target)
   UNION ALL
     SELECT 24, format('not-null constraint %I of %s is %s', k.conname, target,
                       CASE WHEN k.connoinherit THEN 'not inherited' ELSE 'not validated' END),

@@ -51,8 +51,9 @@ COMMENT ON COLUMN snowflake_partitions.partitions.bytes IS 'Its size with indexe
 COMMENT ON COLUMN snowflake_partitions.partitions.estimated_rows IS 'Number of rows, estimated by ANALYZE; NULL if unknown';
 
 CREATE VIEW snowflake_partitions.status AS
-    SELECT s.parent, s.started_at, s.ended_at, s.succeeded_at, s.error_code, p.missing, p.due, p.kept, p.default_bytes
+    SELECT s.parent, s.started_at, s.ended_at, s.succeeded_at, s.error_code, p.missing, coalesce(p.due, 0) AS due, coalesce(p.kept, 0) AS kept, p.default_bytes
     FROM snowflake_partitions_internal.settings AS s
+    JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.parent AND c.relkind OPERATOR(pg_catalog.=) 'p'
     LEFT JOIN (SELECT q.parent,
                  pg_catalog.count(*) FILTER (WHERE q.relation IS NULL) AS missing,
                  pg_catalog.count(*) FILTER (WHERE q.is_due AND q.kept_because IS NULL) AS due,
@@ -69,7 +70,8 @@ COMMENT ON COLUMN snowflake_partitions.status.started_at IS 'Time at which the l
 COMMENT ON COLUMN snowflake_partitions.status.ended_at IS 'Time at which it ended; NULL if it was interrupted, or has not ended';
 COMMENT ON COLUMN snowflake_partitions.status.succeeded_at IS 'Time at which a call last ended without an error; NULL before the first';
 COMMENT ON COLUMN snowflake_partitions.status.error_code IS 'SQLSTATE of its first error; NULL if there was none';
-COMMENT ON COLUMN snowflake_partitions.status.missing IS 'Partitions that are to be created now';
+COMMENT ON COLUMN snowflake_partitions.status.missing IS
+    'Partitions that are to be created now; NULL if that cannot be computed: snowflake_partitions.maintain reports why';
 COMMENT ON COLUMN snowflake_partitions.status.due IS 'Partitions that are to be dropped now';
 COMMENT ON COLUMN snowflake_partitions.status.kept IS
     'Partitions that are kept although they are due, and those whose DETACH was interrupted';

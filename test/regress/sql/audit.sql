@@ -81,12 +81,13 @@ ALTER TABLE "Other Schema"."Mixed ""Case"" 'name' %s" DROP COLUMN gone; INSERT I
 CREATE TABLE "t; DROP TABLE bare --" ("id; DROP TABLE bare --" bigint DEFAULT snowflake_nextval()); INSERT INTO "t; DROP TABLE bare --" VALUES (DEFAULT), (-1);
 CREATE TEMP TABLE passing (id bigint DEFAULT snowflake_nextval()); INSERT INTO passing VALUES (-1); CREATE DOMAIN number AS bigint;
 CREATE DOMAIN positive AS number CHECK (VALUE <> 0); CREATE TABLE of_domain (id positive DEFAULT snowflake_nextval()); INSERT INTO of_domain VALUES (-1), (DEFAULT);
+CREATE TABLE numbered (id positive PRIMARY KEY); INSERT INTO numbered VALUES (-1);
 CREATE TABLE old (id serial, parent smallint); INSERT INTO old (parent) SELECT -1 FROM generate_series(1, 9);
 CREATE TABLE two (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), other bigint DEFAULT snowflake_nextval()); INSERT INTO two VALUES (-1, DEFAULT);
 CREATE TABLE fed (n serial, id bigint DEFAULT snowflake_nextval()); INSERT INTO fed VALUES (1, -1); CREATE VIEW seen AS TABLE t; CREATE SEQUENCE numbers;
 CREATE TABLE mixed (id uuid, at timestamptz, price numeric, a bigint DEFAULT snowflake_nextval(), b bigint DEFAULT snowflake_nextval()); CREATE TABLE plain (id bigint);
 SELECT format('%s: %s', arguments, pg_temp.audit(arguments)) FROM unnest(ARRAY[$$'"Other Schema"."Mixed ""Case"" ''name'' %s"'$$, $$'"Other Schema"."Mixed ""Case"" ''name'' %s"', 'The "ID" %I'$$,
-    $$'"t; DROP TABLE bare --"'$$, $$'passing'$$, $$'of_domain'$$, $$'old', 'parent'$$, $$'two'$$, $$'two', 'other'$$, $$'fed'$$, $$'old'$$, $$'old', 'id'$$, $$'old', 'id', boundary => 1000$$,
+    $$'"t; DROP TABLE bare --"'$$, $$'passing'$$, $$'of_domain'$$, $$'numbered'$$, $$'old', 'parent'$$, $$'two'$$, $$'two', 'other'$$, $$'fed'$$, $$'old'$$, $$'old', 'id'$$, $$'old', 'id', boundary => 1000$$,
     $$'seen'$$, $$'numbers'$$, $$'seen', 'id'$$, $$0, 'id'$$, $$NULL, 'id'$$, $$'t', 'nothing'$$, $$'t', 'ctid'$$, $$'t', 'note'$$, $$'mixed', 'id'$$, $$'mixed', 'price'$$, $$'mixed'$$, $$'plain'$$]) AS arguments;
 -- A search path with traps.
 CREATE SCHEMA trap;
@@ -125,5 +126,5 @@ CALL snowflake_migrate.revert('orders');
 INSERT INTO orders (n) VALUES (2);
 SELECT count(*) FROM snowflake_migrate.audit('orders');
 DROP SCHEMA trap, "Other Schema" CASCADE; DROP VIEW seen;
-DROP TABLE t, parts, parent, child, keyed, bare, partial, twofold, covering, late, broken, by_id, only_parent, "t; DROP TABLE bare --", of_domain, old, two, fed, mixed, plain, orders;
+DROP TABLE t, parts, parent, child, keyed, bare, partial, twofold, covering, late, broken, by_id, only_parent, "t; DROP TABLE bare --", of_domain, numbered, old, two, fed, mixed, plain, orders;
 DROP DOMAIN positive, number; DROP SEQUENCE numbers; DROP ROLE regress_reader, regress_seer;

@@ -73,6 +73,7 @@ DROP TRIGGER seen ON late;
 CALL snowflake_partitions_internal.maintain('late', '2026-11-01 13:00+00', 1, 0);
 SELECT tableoid::regclass, what, count(*) FROM late GROUP BY 1, 2 ORDER BY 1;
 DROP TABLE late;
+SELECT parent FROM snowflake_partitions.status;
 -- Days of 23 and 25 hours, months; hours are those of UTC.
 CREATE TABLE berlin (id bigint) PARTITION BY RANGE (id);
 SELECT snowflake_partitions.configure('berlin', '1 day', 'Europe/Berlin', '2 days');
