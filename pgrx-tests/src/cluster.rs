@@ -4,7 +4,7 @@
 //! # fn main() -> anyhow::Result<()> {
 //! use snowflake_tests::Cluster;
 //!
-//! let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+//! let cluster = Cluster::node(1).start()?;
 //! let mut client = cluster.connect()?;
 //! client.batch_execute("CREATE EXTENSION snowflake")?;
 //! # Ok(())
@@ -48,27 +48,26 @@ impl Cluster {
         ClusterBuilder::default()
     }
 
+    /// The same with this node number.
+    pub fn node(number: impl ToString) -> ClusterBuilder {
+        Self::builder().conf("snowflake.node_id", number)
+    }
+
     /// A server with node number 1 and the extension in the database `postgres`:
     /// what most tests need.
     pub fn with_extension() -> Result<Self> {
-        Self::builder()
-            .conf("snowflake.node_id", 1)
-            .start_with_extension()
+        Self::node(1).start_with_extension()
     }
 
     /// The same with the tool that migrates tables.
     pub fn with_migrate() -> Result<Self> {
-        Self::builder()
-            .conf("snowflake.node_id", 1)
-            .start_with_migrate()
+        Self::node(1).start_with_migrate()
     }
 
     /// The same with all extensions.
     pub fn with_partitions() -> Result<Self> {
         let cluster = Self::with_migrate()?;
-        cluster
-            .connect()?
-            .batch_execute("CREATE EXTENSION snowflake_partitions")?;
+        cluster.run("CREATE EXTENSION snowflake_partitions")?;
         Ok(cluster)
     }
 
@@ -93,8 +92,7 @@ impl Cluster {
     /// Creates a database with the extensions that the server was started with, or with
     /// `snowflake`, and connects to it.
     pub fn connect_to_new_database(&self, name: &str) -> Result<Client> {
-        self.connect()?
-            .batch_execute(&format!("CREATE DATABASE {name}"))?;
+        self.run(&format!("CREATE DATABASE {name}"))?;
         let mut client = self.connect_to(name)?;
         let extensions = match self.template {
             Template::WithMigrate => self.template,

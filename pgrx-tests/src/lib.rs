@@ -18,7 +18,7 @@
 //!
 //! What clients do and receive:
 //! - [`ids`]: fetching IDs, their fields, duplicates
-//! - [`query`]: single values of a query
+//! - [`query`]: statements of a session and their answers
 //! - [`server_error`]: errors of the server
 //! - [`workload`]: sessions that request IDs without a pause
 //! - [`soak`]: a random mix of faults against such sessions

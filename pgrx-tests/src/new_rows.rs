@@ -31,7 +31,7 @@ use anyhow::{Result, anyhow, ensure};
 use crate::clock::Offset;
 use crate::cluster::{Cluster, ClusterBuilder};
 use crate::ids::fetch;
-use crate::query;
+use crate::query::Ask;
 use crate::threads::SetOnDrop;
 use crate::time_limit;
 use crate::wait;
@@ -309,7 +309,7 @@ fn drain(
     cluster
         .clock()
         .step(Offset::forward(Duration::from_secs(600)))?;
-    let last = query::number(&mut client, "SELECT coalesce(max(id), 0) FROM events")?;
+    let last = client.number("SELECT coalesce(max(id), 0) FROM events")?;
     shared.drain_to(last);
     loop {
         let seen = shared.seen();

@@ -154,7 +154,7 @@ impl Peer {
             ensure!(written.success, "{}: {}", file.display(), written.errors);
         }
         let sql = self.sql.replace(":node", &node.to_string());
-        cluster.connect()?.batch_execute(&sql)?;
+        cluster.run(&sql)?;
         Ok(cluster)
     }
 

@@ -11,8 +11,8 @@ pub use crate::clock::Offset;
 pub use crate::ids::{self, DEFAULT, Fields, SLOW_SLOTS, Tally, assert_increasing, grouped};
 pub use crate::migration::{assert_same_schema, psql, schema};
 pub use crate::online::{self, Step};
-pub use crate::query::{answers, number, text, value};
-pub use crate::server_error::{ServerError, expect_error};
+pub use crate::query::Ask;
+pub use crate::server_error::ServerError;
 pub use crate::threads::SetOnDrop;
 pub use crate::{
     Cluster, ClusterBuilder, Installation, Server, Stop, document, processes, tier, wait,

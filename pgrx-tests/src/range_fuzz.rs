@@ -20,7 +20,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::{Client, SimpleQueryMessage};
 
 use crate::ids::grouped;
-use crate::query::number;
+use crate::query::Ask;
 use crate::server::Server;
 use crate::server_error::ServerError;
 use statement::{Generator, Statement};
@@ -116,7 +116,7 @@ pub fn run(server: &Server, options: &Options) -> Result<Report> {
     let mut client = server.connect()?;
     let client = &mut client;
     let has_foreign = create_sources(server, client)?;
-    let is_15 = number(client, "SHOW server_version_num")? < 160_000;
+    let is_15 = client.number("SHOW server_version_num")? < 160_000;
     client.batch_execute(&format!(
         "SET jit = off; SET statement_timeout = '{TIMEOUT}'"
     ))?;
@@ -142,7 +142,7 @@ pub fn run(server: &Server, options: &Options) -> Result<Report> {
 fn create_sources(server: &Server, client: &mut Client) -> Result<bool> {
     client.batch_execute(SOURCES)?;
     let available = "SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'";
-    let has_foreign = number(client, available)? > 0;
+    let has_foreign = client.number(available)? > 0;
     if has_foreign {
         client.batch_execute(&format!(
             "CREATE EXTENSION postgres_fdw;

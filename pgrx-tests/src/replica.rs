@@ -121,7 +121,7 @@ impl Server {
     pub fn rewind_to(&self, source: &Server) -> Result<()> {
         // A server that was promoted records its new timeline, which pg_rewind
         // reads, with its next checkpoint.
-        source.connect()?.batch_execute("CHECKPOINT")?;
+        source.run("CHECKPOINT")?;
         run(self
             .client_command("pg_rewind", "postgres")
             .arg("--target-pgdata")

@@ -141,6 +141,14 @@ impl Server {
         self.connect_to("postgres")
     }
 
+    /// Runs statements in a session of its own.
+    pub fn run(&self, sql: &str) -> Result<()> {
+        let mut client = self.connect()?;
+        client
+            .batch_execute(sql)
+            .with_context(|| format!("running: {sql}"))
+    }
+
     /// Connects as the superuser.
     pub fn connect_to(&self, database: &str) -> Result<Client> {
         self.connect_as("postgres", database)

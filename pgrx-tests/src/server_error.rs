@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use anyhow::{Context, Result, bail};
-use postgres::Client;
+use anyhow::{Context, Result};
 use postgres::error::DbError;
 
 /// An error of the server, in the parts that people and programs read.
@@ -64,12 +63,4 @@ impl fmt::Display for ServerError {
 /// The server's error in a chain of errors.
 pub(crate) fn db_error(error: &anyhow::Error) -> Option<&DbError> {
     error.chain().find_map(|cause| cause.downcast_ref())
-}
-
-/// Runs statements that must fail.
-pub fn expect_error(client: &mut Client, sql: &str) -> Result<ServerError> {
-    match client.simple_query(sql) {
-        Ok(_) => bail!("this should have failed: {sql}"),
-        Err(error) => ServerError::from_error(error).with_context(|| format!("running: {sql}")),
-    }
 }

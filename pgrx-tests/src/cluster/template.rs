@@ -89,7 +89,7 @@ fn find(template: Template, installation: &Installation, os_user: &OsUser) -> Re
 fn create_extensions(server: &mut Server, template: Template) -> Result<()> {
     server.set_arguments(&["-c", "listen_addresses=", "-c", "fsync=off"]);
     server.start()?;
-    server.connect()?.batch_execute(template.extensions())?;
+    server.run(template.extensions())?;
     server.stop(Stop::Fast)
 }
 

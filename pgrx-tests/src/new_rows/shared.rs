@@ -12,7 +12,7 @@ use postgres::{Client, Config, NoTls};
 
 use super::{Spec, TIMEOUT};
 use crate::ids::backend_pid;
-use crate::query;
+use crate::query::Ask;
 use crate::server_error::ServerError;
 
 /// How long a session waits before it connects again.
@@ -298,7 +298,9 @@ pub(super) fn describe(client: &mut Client, shared: &Shared, readers: &[Spec]) -
         "SELECT 'prepared: ' || coalesce(string_agg(gid, ' '), 'none') FROM pg_prepared_xacts",
         "SELECT 'unresolved: ' || coalesce(string_agg(u::text, ' '), 'none') FROM snowflake_unresolved AS u",
     ] {
-        let answer = query::value(client, sql).unwrap_or_else(|error| format!("{error:#}"));
+        let answer = client
+            .value(sql)
+            .unwrap_or_else(|error| format!("{error:#}"));
         let _ = write!(text, "{answer}; ");
     }
     text

@@ -9,7 +9,7 @@ use super::sessions::Received;
 use super::{Size, TARGETS, arguments, config};
 use crate::cluster::Cluster;
 use crate::online;
-use crate::query::number;
+use crate::query::Ask;
 
 /// What the tables contain.
 pub(super) struct Checked {
@@ -48,7 +48,7 @@ pub(super) fn check(
     ]
     .concat()
     {
-        let found = number(&mut client, query)?;
+        let found = client.number(query)?;
         if found != expected {
             eprintln!("online load: {found} instead of {expected}: {query}");
         }
@@ -62,14 +62,12 @@ pub(super) fn check(
     );
     // The first snowflake ID is far above the last number of the old sequence.
     let largest_integer = i64::from(i32::MAX);
-    let of_pgbench = number(
-        &mut client,
-        &format!("SELECT count(*) FROM received WHERE order_id > {largest_integer}"),
-    )?;
+    let of_pgbench = client.number(&format!(
+        "SELECT count(*) FROM received WHERE order_id > {largest_integer}"
+    ))?;
     let of_sessions = distinct.iter().filter(|&&id| id > largest_integer).count();
     Ok(Checked {
-        rows: number(
-            &mut client,
+        rows: client.number(
             "SELECT (SELECT count(*) FROM orders) + (SELECT count(*) FROM order_lines) + (SELECT count(*) FROM pgbench_accounts)",
         )?,
         ids: transactions[0] + i64::try_from(distinct.len())?,
@@ -87,8 +85,7 @@ fn check_migrated(client: &mut Client, size: Size) -> Result<()> {
             "{arguments} is not migrated"
         );
     }
-    let types = number(
-        client,
+    let types = client.number(
         "SELECT count(*) FROM pg_attribute
          WHERE (attrelid, attname) IN (('orders'::regclass, 'id'), ('order_lines'::regclass, 'order_id'),
                                        ('pgbench_accounts'::regclass, 'aid')) AND atttypid = 'int8'::regtype",

@@ -12,8 +12,9 @@ use super::report::Done;
 use super::{Committed, Sabotage, Size, TARGETS, arguments, config};
 use crate::cluster::Cluster;
 use crate::online::{self, Step};
+use crate::query::Ask;
 use crate::server_error::ServerError;
-use crate::{query, wait};
+use crate::wait;
 
 /// How long to wait before a statement is repeated whose lock was not acquired.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -140,7 +141,7 @@ fn be_idle(
         let _ = ready.send(());
         let mut observer = config.connect(NoTls)?;
         wait::until("a step of the migration", Committed::LIMIT, || {
-            Ok(query::number(&mut observer, STEP_RUNS)? > 0)
+            Ok(observer.number(STEP_RUNS)? > 0)
         })?;
         thread::sleep(size.idle);
         // The plan for a maintenance window lets no session write.

@@ -11,8 +11,7 @@ use crate::support::*;
 const SESSIONS: usize = 10;
 
 fn server(node: i32) -> ClusterBuilder {
-    Cluster::builder()
-        .conf("snowflake.node_id", node)
+    Cluster::node(node)
         // False alarms would end the test.
         .conf("snowflake.on_node_conflict", "stop")
         .conf("wal_level", "logical")
@@ -24,7 +23,7 @@ fn server(node: i32) -> ClusterBuilder {
 
 fn with_table(builder: ClusterBuilder) -> Result<Cluster> {
     let cluster = builder.start_with_extension()?;
-    cluster.connect()?.batch_execute(&format!(
+    cluster.run(&format!(
         "{TABLE}; CALL snowflake_watch('orders'); CREATE PUBLICATION node_{} FOR TABLE orders",
         node(&cluster)?
     ))?;
@@ -32,10 +31,9 @@ fn with_table(builder: ClusterBuilder) -> Result<Cluster> {
 }
 
 fn node(server: &Server) -> Result<i64> {
-    number(
-        &mut server.connect()?,
-        "SELECT node_id FROM snowflake_status",
-    )
+    server
+        .connect()?
+        .number("SELECT node_id FROM snowflake_status")
 }
 
 /// Lets sessions write on each of the servers while `faults` runs. Returns the IDs
@@ -113,8 +111,7 @@ fn both_ways_of_two_servers_have_the_same_rows_after_restarts_and_crashes() -> R
         let conflicts =
             log.matches("conflict detected").count() + log.matches("duplicate key").count();
         // Statistics begin anew after a crash; the log has all.
-        let counted = value(
-            &mut server.connect()?,
+        let counted = server.connect()?.value(
             "SELECT sum(confl_insert_exists + confl_update_origin_differs + confl_update_exists + confl_update_missing
                         + confl_delete_origin_differs + confl_delete_missing + confl_multiple_unique_conflicts)
              FROM pg_stat_subscription_stats",
@@ -132,7 +129,7 @@ fn collector_of_three_servers_has_every_row() -> Result<()> {
         .map(|node| with_table(server(node)))
         .collect::<Result<Vec<_>>>()?;
     for (source, place) in sources.iter().zip(1..) {
-        source.connect()?.batch_execute(&format!(
+        source.run(&format!(
             "INSERT INTO orders (place, note) SELECT {place}, 'before' FROM generate_series(1, 20000)"
         ))?;
     }
@@ -152,7 +149,7 @@ fn collector_of_three_servers_has_every_row() -> Result<()> {
         // Bulk loads beside the sessions.
         for _ in 0..3 {
             for (source, place) in sources.iter().zip(1..) {
-                source.connect()?.batch_execute(&format!(
+                source.run(&format!(
                     "CREATE TEMP TABLE loaded (note text); COPY loaded FROM PROGRAM 'seq 5000';
                      INSERT INTO orders (place, note) SELECT {place}, note FROM loaded;
                      COPY orders (note) FROM PROGRAM 'seq 5000'"
@@ -169,17 +166,16 @@ fn collector_of_three_servers_has_every_row() -> Result<()> {
     })?;
     let mut expected = 0;
     for source in &sources {
-        expected += number(&mut source.connect()?, "SELECT count(*) FROM orders")?;
+        expected += source.connect()?.number("SELECT count(*) FROM orders")?;
     }
     at_least(&collector, "SELECT count(*) FROM orders", expected)?;
     let mut client = collector.connect()?;
     for source in &sources {
         let node = node(source)?;
-        let rows = number(&mut source.connect()?, "SELECT count(*) FROM orders")?;
-        let here = number(
-            &mut client,
-            &format!("SELECT count(*) FROM orders WHERE snowflake_node_id(id) = {node}"),
-        )?;
+        let rows = source.connect()?.number("SELECT count(*) FROM orders")?;
+        let here = client.number(&format!(
+            "SELECT count(*) FROM orders WHERE snowflake_node_id(id) = {node}"
+        ))?;
         assert_eq!(rows, here);
     }
     for source in &sources {
@@ -206,8 +202,8 @@ fn print_density(collector: &Server) -> Result<()> {
     let mut client = collector.connect()?;
     client.batch_execute("CREATE TABLE sorted (id bigint); INSERT INTO sorted SELECT id FROM orders ORDER BY id; CREATE INDEX ON sorted (id)")?;
     let of = |relation: &str| format!("SELECT pg_relation_size('{relation}')");
-    let fed = number(&mut client, &of("orders_pkey"))?;
-    let built = number(&mut client, &of("sorted_id_idx"))?;
+    let fed = client.number(&of("orders_pkey"))?;
+    let built = client.number(&of("sorted_id_idx"))?;
     println!(
         "index of the collector: {:.2} times the size of one that is built at once",
         fed as f64 / built as f64

@@ -143,7 +143,7 @@ fn expected(client: &mut Client) -> Result<BTreeMap<String, f64>> {
                 _ => format!("FROM {view}"),
             };
             let query = format!("SELECT ({expression})::float8 {from}");
-            Ok((format!("{view}_{column}"), value(client, &query)?.parse()?))
+            Ok((format!("{view}_{column}"), client.value(&query)?.parse()?))
         })
         .collect()
 }
@@ -215,9 +215,7 @@ fn start_exporter(
 
 #[test]
 fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 7)
-        .start_with_extension()?;
+    let cluster = Cluster::node(7).start_with_extension()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE ROLE monitor LOGIN; CREATE TABLE orders (id serial PRIMARY KEY);
@@ -227,17 +225,13 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
     )?;
     client.batch_execute(&partitions("events", "now()", "now() + interval '7 days'"))?;
     // One that is due and kept.
-    let today = value(
-        &mut client,
-        "SELECT snowflake_min_id(date_trunc('day', now(), 'UTC'))",
-    )?;
+    let today = client.value("SELECT snowflake_min_id(date_trunc('day', now(), 'UTC'))")?;
     client.batch_execute(&format!(
         "CREATE TABLE events_old PARTITION OF events FOR VALUES FROM (0) TO ({today}); CREATE VIEW of_one AS TABLE events_old;
          SELECT snowflake_partitions.configure('events', '1 day', 'UTC', keep => '0 days')",
     ))?;
     client.batch_execute("CALL snowflake_partitions.maintain('events')")?;
-    answers(
-        &mut client,
+    client.answers(
         "SELECT kept FROM snowflake_partitions_internal.settings",
         "1",
     )?;
@@ -301,9 +295,7 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
 /// A key with one number left has no metric if its sequence may not be read.
 #[test]
 fn sequences_that_an_exporter_may_not_read_are_counted() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 7)
-        .start_with_extension()?;
+    let cluster = Cluster::node(7).start_with_extension()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE ROLE monitor LOGIN; CREATE ROLE app; GRANT CREATE ON SCHEMA public TO app;
@@ -358,9 +350,7 @@ fn sequences_that_an_exporter_may_not_read_are_counted() -> Result<()> {
 fn an_exporter_shows_how_long_new_rows_have_partitions() -> Result<()> {
     const KEY: &str = "(id bigint DEFAULT snowflake_nextval()) PARTITION BY RANGE (id)";
     const DAY: f64 = 86_400.0;
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 7)
-        .start_with_extension()?;
+    let cluster = Cluster::node(7).start_with_extension()?;
     let mut client = cluster.connect()?;
     client.batch_execute(&format!(
         "CREATE ROLE monitor LOGIN; CREATE SCHEMA \"Odd\";
@@ -404,7 +394,7 @@ fn an_exporter_shows_how_long_new_rows_have_partitions() -> Result<()> {
         // Not as steps that continue existing partitions: a gap is meant here.
         if table == "gap" && since != "now()" {
             let id = |client: &mut Client, time: &str| {
-                value(client, &format!("SELECT snowflake_min_id({time})"))
+                client.value(&format!("SELECT snowflake_min_id({time})"))
             };
             let (low, high) = (id(&mut client, since)?, id(&mut client, until)?);
             client.batch_execute(&format!(
@@ -419,8 +409,7 @@ fn an_exporter_shows_how_long_new_rows_have_partitions() -> Result<()> {
          CREATE TABLE default_1 PARTITION OF with_default DEFAULT;
          ALTER TABLE collected ADD PRIMARY KEY (id); CALL snowflake_watch('collected')",
     )?;
-    let last = value(
-        &mut client,
+    let last = client.value(
         "SELECT max(c.oid::regclass::text) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
          WHERE i.inhparent = '\"Odd\".detached'::regclass",
     )?;

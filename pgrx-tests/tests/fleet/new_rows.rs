@@ -27,8 +27,7 @@ const BOUND_OF_ANSWERS: &str = "AND id < (SELECT min(id) FROM resolved)";
 const NOT_READY: &str = "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'";
 
 fn server(node: i32) -> Result<Cluster> {
-    let server = Cluster::builder()
-        .conf("snowflake.node_id", node)
+    let server = Cluster::node(node)
         .conf("wal_level", "logical")
         .conf("wal_retrieve_retry_interval", "200ms")
         // A worker of each subscription, and those that copy tables.
@@ -37,7 +36,7 @@ fn server(node: i32) -> Result<Cluster> {
         .movable_clock()
         .time_limit(Duration::from_secs(600))
         .start_with_extension()?;
-    server.connect()?.batch_execute(TABLES)?;
+    server.run(TABLES)?;
     Ok(server)
 }
 
@@ -93,7 +92,7 @@ fn a_reader_of_two_servers_rows_loses_none_below_the_least_answer() -> Result<()
     require_printed()?;
     let (sources, collector) = ([server(1)?, server(2)?], server(9)?);
     for (source, node) in sources.iter().zip(1..) {
-        source.connect()?.batch_execute(&format!(
+        source.run(&format!(
             "INSERT INTO resolved SELECT node_id, 0 FROM snowflake_status;
              CREATE PUBLICATION node_{node} FOR TABLE events, resolved"
         ))?;
@@ -196,7 +195,7 @@ fn readers_pass_an_idle_server_and_wait_for_an_initial_copy() -> Result<()> {
         .zip(["events, resolved", "resolved", "events, resolved"])
     {
         let mut client = source.connect()?;
-        let node = number(&mut client, "SELECT node_id FROM snowflake_status")?;
+        let node = client.number("SELECT node_id FROM snowflake_status")?;
         client.batch_execute(&format!(
             "INSERT INTO resolved SELECT node_id, 0 FROM snowflake_status;
              CREATE PUBLICATION node_{node} FOR TABLE {tables}"
@@ -207,16 +206,14 @@ fn readers_pass_an_idle_server_and_wait_for_an_initial_copy() -> Result<()> {
     second.batch_execute(&format!(
         "INSERT INTO events SELECT FROM generate_series(1, {earlier})"
     ))?;
-    let last_earlier = number(&mut second, "SELECT max(id) FROM events")?;
+    let last_earlier = second.number("SELECT max(id) FROM events")?;
     at_least(&collector, "SELECT count(*) FROM resolved", 3)?;
     copied(&collector)?;
     // The slot of the copy waits for the end of this transaction, which has no IDs.
     let mut open = sources[1].connect()?;
     open.batch_execute("BEGIN; SELECT txid_current()")?;
     second.batch_execute("ALTER PUBLICATION node_2 ADD TABLE events")?;
-    collector
-        .connect()?
-        .batch_execute("ALTER SUBSCRIPTION of_node_2 REFRESH PUBLICATION")?;
+    collector.run("ALTER SUBSCRIPTION of_node_2 REFRESH PUBLICATION")?;
 
     let (end, no_more) = (AtomicBool::new(false), AtomicBool::new(false));
     let positions = [AtomicI64::new(0), AtomicI64::new(0)];
@@ -267,7 +264,7 @@ fn readers_pass_an_idle_server_and_wait_for_an_initial_copy() -> Result<()> {
         }
         for _ in 0..10 {
             for source in &sources[..2] {
-                source.connect()?.batch_execute(&format!(
+                source.run(&format!(
                     "INSERT INTO events SELECT FROM generate_series(1, {})",
                     later / 20
                 ))?;
@@ -288,7 +285,7 @@ fn readers_pass_an_idle_server_and_wait_for_an_initial_copy() -> Result<()> {
         let mut last = 0;
         for source in &sources {
             let of_source = "SELECT coalesce(max(id), 0) FROM events";
-            last = last.max(number(&mut source.connect()?, of_source)?);
+            last = last.max(source.connect()?.number(of_source)?);
         }
         wait::until("the reader to see the last row", TIMEOUT, || {
             Ok(safe_position.load(Relaxed) >= last)

@@ -149,13 +149,11 @@ fn no_acknowledged_id_repeats_across_failovers() -> Result<()> {
         "{nodes:?}"
     );
     let mut client = patroni.connect()?;
-    answers(
-        &mut client,
+    client.answers(
         "SELECT coalesce(copied_from, 'original') FROM snowflake_status",
         "original",
     )?;
-    answers(
-        &mut client,
+    client.answers(
         "SELECT count(*) FROM snowflake_audit_tables(expected_nodes => '{1,2,3}')",
         0,
     )?;

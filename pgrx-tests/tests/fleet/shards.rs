@@ -9,16 +9,14 @@ const SESSIONS: usize = 4;
 const ROUNDS: usize = 50;
 
 fn server(node: i32) -> Result<Cluster> {
-    Cluster::builder()
-        .conf("snowflake.node_id", node)
-        .start_with_extension()
+    Cluster::node(node).start_with_extension()
 }
 
 fn shard(one: &Server, two: &Server) -> Result<()> {
-    two.connect()?.batch_execute(
+    two.run(
         "CREATE TABLE orders_b (tenant text, id bigint DEFAULT snowflake_nextval(), note text, PRIMARY KEY (tenant, id))",
     )?;
-    one.connect()?.batch_execute(&format!(
+    one.run(&format!(
         "CREATE EXTENSION postgres_fdw;
          CREATE SERVER two FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '{}', port '{}', dbname 'postgres', extensions 'snowflake');
          CREATE USER MAPPING FOR CURRENT_USER SERVER two OPTIONS (user 'postgres');
@@ -99,12 +97,8 @@ fn a_partitioned_table_over_two_servers_has_distinct_ids() -> Result<()> {
         );
     }
     let all = lists.concat();
-    answers(&mut client, "SELECT count(*) FROM orders", all.len() as i64)?;
-    answers(
-        &mut client,
-        "SELECT count(DISTINCT id) FROM orders",
-        all.len() as i64,
-    )?;
+    client.answers("SELECT count(*) FROM orders", all.len() as i64)?;
+    client.answers("SELECT count(DISTINCT id) FROM orders", all.len() as i64)?;
     // A range of time finds all of them, and not one of another time.
     for (range, expected) in [
         (
@@ -120,8 +114,7 @@ fn a_partitioned_table_over_two_servers_has_distinct_ids() -> Result<()> {
             0,
         ),
     ] {
-        answers(
-            &mut client,
+        client.answers(
             &format!("SELECT count(*) FROM orders WHERE {range}"),
             expected as i64,
         )?;
@@ -193,7 +186,7 @@ fn restore(server: &Server, dump: &str) -> Result<()> {
 fn two_dumps_are_merged_without_a_duplicate() -> Result<()> {
     let (one, two, both) = (server(1)?, server(2)?, server(3)?);
     for server in [&one, &two] {
-        server.connect()?.batch_execute(&format!(
+        server.run(&format!(
             "{TABLES};
              INSERT INTO customers (name) SELECT 'customer ' || n FROM generate_series(1, 2000) AS n;
              INSERT INTO orders (customer, note) SELECT c.id, 'order ' || n FROM customers AS c, generate_series(1, 10) AS n"
@@ -205,10 +198,10 @@ fn two_dumps_are_merged_without_a_duplicate() -> Result<()> {
         restore(&both, &dump(server)?)?;
     }
     for (table, rows) in [("customers", 4_000), ("orders", 40_000)] {
-        answers(&mut client, &format!("SELECT count(*) FROM {table}"), rows)?;
+        client.answers(&format!("SELECT count(*) FROM {table}"), rows)?;
     }
     let orphans = "SELECT count(*) FROM orders AS o LEFT JOIN customers AS c ON c.id = o.customer WHERE c.id IS NULL";
-    answers(&mut client, orphans, 0)?;
+    client.answers(orphans, 0)?;
     let mut ids = ids::fetch(
         &mut client,
         "SELECT id FROM customers UNION ALL SELECT id FROM orders",
@@ -218,8 +211,8 @@ fn two_dumps_are_merged_without_a_duplicate() -> Result<()> {
     println!("two servers merged: {tally}");
     tally.assert_unique();
     let of_nodes = "SELECT string_agg(n || ': ' || c, ', ' ORDER BY n) FROM (SELECT snowflake_node_id(id) AS n, count(*) AS c FROM orders GROUP BY 1) AS g";
-    answers(&mut client, of_nodes, "1: 20000, 2: 20000")?;
+    client.answers(of_nodes, "1: 20000, 2: 20000")?;
     let findings = "SELECT count(*) FROM snowflake_audit_tables(expected_nodes => '{1,2,3}')";
-    answers(&mut client, findings, 0)?;
+    client.answers(findings, 0)?;
     Ok(())
 }

@@ -28,7 +28,7 @@ pub(crate) fn subscribe(
         from.sockets().display(),
         from.port()
     );
-    to.connect()?.batch_execute(&statement).context(statement)
+    to.run(&statement).context(statement)
 }
 
 /// Insert rows, `$1` is the place, and return their IDs.
@@ -123,8 +123,7 @@ fn is_end_of_server(error: &postgres::Error) -> bool {
 
 /// The number of rows of the table, and a checksum of all of them.
 pub(crate) fn checksum(client: &mut Client) -> Result<String> {
-    value(
-        client,
+    client.value(
         "SELECT count(*) || ' rows ' || coalesce(sum(hashtextextended(o::text, 0)::numeric), 0) FROM orders AS o",
     )
 }
@@ -142,7 +141,7 @@ pub(crate) fn same_rows(servers: &[&Server]) -> Result<u64> {
             .map(checksum)
             .collect::<Result<HashSet<_>>>()?;
         if sums.len() == 1 {
-            return Ok(number(&mut clients[0], "SELECT count(*) FROM orders")? as u64);
+            return Ok(clients[0].number("SELECT count(*) FROM orders")? as u64);
         }
         ensure!(begun.elapsed() < TIMEOUT, "the rows still differ: {sums:?}");
         std::thread::sleep(Duration::from_millis(200));
@@ -173,19 +172,14 @@ pub(crate) fn assert_kept(written: Written, client: &mut Client) -> Result<()> {
 pub(crate) fn assert_no_conflict(servers: &[&Server]) -> Result<()> {
     for server in servers {
         let mut client = server.connect()?;
-        answers(
-            &mut client,
-            "SELECT node_conflicts FROM snowflake_status",
-            0,
-        )?;
-        answers(
-            &mut client,
+        client.answers("SELECT node_conflicts FROM snowflake_status", 0)?;
+        client.answers(
             "SELECT coalesce(copied_from, 'original') FROM snowflake_status",
             "original",
         )?;
         let findings =
             "SELECT coalesce(string_agg(a::text, ', '), 'none') FROM snowflake_audit_tables() AS a";
-        answers(&mut client, findings, "none")?;
+        client.answers(findings, "none")?;
     }
     Ok(())
 }
@@ -196,6 +190,6 @@ pub(crate) fn at_least(server: &Server, query: &str, least: i64) -> Result<()> {
     wait::until(
         format!("{} from {query}", grouped(least as u64)),
         TIMEOUT,
-        || Ok(number(&mut client, query)? >= least),
+        || Ok(client.number(query)? >= least),
     )
 }

@@ -92,7 +92,7 @@ fn the_reference_lists_the_objects_of_the_extension() -> Result<()> {
             "SELECT name FROM pg_settings WHERE name LIKE 'snowflake.%' AND name <> 'snowflake.unprotected'",
         ),
     ] {
-        let present: BTreeSet<String> = column(&mut client, query)?.into_iter().collect();
+        let present: BTreeSet<String> = client.column(query)?.into_iter().collect();
         assert_eq!(
             names_in_the_reference(&reference, prefix),
             present,
@@ -132,9 +132,7 @@ fn as_the_readme_says() -> Result<Cluster> {
 
 /// Runs the SQL blocks of pages in their order, in a new database. Returns their number.
 fn run_in_a_new_database(cluster: &Cluster, database: &str, pages: &[String]) -> Result<usize> {
-    cluster
-        .connect()?
-        .batch_execute(&format!("CREATE DATABASE {database} TEMPLATE template0"))?;
+    cluster.run(&format!("CREATE DATABASE {database} TEMPLATE template0"))?;
     let mut script = String::new();
     let mut count = 0;
     for page in pages {
@@ -248,10 +246,10 @@ fn the_block_of_an_online_migration_can_be_run_again() -> Result<()> {
         .batch_execute("CALL snowflake_migrate.pace('deliveries', pause => '20 milliseconds')")?;
     run("after an interruption", &migration)?;
     run("again", &migration)?;
-    answers(&mut client, "SELECT max(id)::bigint FROM deliveries", ROWS)?;
+    client.answers("SELECT max(id)::bigint FROM deliveries", ROWS)?;
     run("the swap", &swap)?;
-    assert!(number(&mut client, "SELECT max(id) FROM deliveries")? > 1 << 40);
+    assert!(client.number("SELECT max(id) FROM deliveries")? > 1 << 40);
     run("after the swap", &migration)?;
-    answers(&mut client, "SELECT count(*) FROM deliveries", ROWS + 1)?;
+    client.answers("SELECT count(*) FROM deliveries", ROWS + 1)?;
     Ok(())
 }

@@ -64,29 +64,24 @@ fn source() -> Result<Cluster> {
         .conf("snowflake.node_id", 1)
         .time_limit(LIMIT)
         .start()?;
-    source.connect()?.batch_execute(ROLES)?;
+    source.run(ROLES)?;
     Ok(source)
 }
 
 /// Creates the database `shop` with its tables, as its owner.
 fn fill(source: &Cluster) -> Result<Client> {
-    source
-        .connect()?
-        .batch_execute("CREATE DATABASE shop OWNER app")?;
+    source.run("CREATE DATABASE shop OWNER app")?;
     let mut app = source.connect_as("app", "shop")?;
     app.batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     app.batch_execute(&TABLES.replace('#', &size().to_string()))?;
     let (steps, backfill) = run_before(&mut app, "'under_way'", online::Step::is_backfill)?;
-    run(&mut app, [&steps[backfill].statement])?;
+    app.run([&steps[backfill].statement])?;
     Ok(app)
 }
 
 /// A server to restore into. Its clock can be set.
 fn target(node: i32) -> Result<ClusterBuilder> {
-    Ok(Cluster::builder()
-        .conf("snowflake.node_id", node)
-        .time_limit(LIMIT)
-        .movable_clock())
+    Ok(Cluster::node(node).time_limit(LIMIT).movable_clock())
 }
 
 /// What a database that was dumped has.
@@ -99,7 +94,7 @@ impl Original {
     fn of(client: &mut Client) -> Result<Self> {
         Ok(Original {
             ids: ids::fetch(client, ALL_IDS)?,
-            mark: number(client, "SELECT last_value FROM snowflake_internal.mark")?,
+            mark: client.number("SELECT last_value FROM snowflake_internal.mark")?,
         })
     }
 }
@@ -165,9 +160,7 @@ impl Form {
 
     /// Returns the errors.
     fn restore(&self, dump: &Dump, target: &Cluster, database: &str) -> Result<Vec<String>> {
-        target
-            .connect()?
-            .batch_execute(&format!("CREATE DATABASE {database} OWNER app"))?;
+        target.run(&format!("CREATE DATABASE {database} OWNER app"))?;
         let mut errors = Vec::new();
         for options in self.restore {
             let output = target.restore(dump, self.program, self.restored_by, database, options)?;
@@ -210,13 +203,12 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
         original.mark
     );
     let stored = "SELECT count(*) FROM snowflake_internal.restore";
-    answers(&mut app, stored, 0)?;
+    app.answers(stored, 0)?;
     let layouts =
         "SELECT count(*) || ' ' || count(DISTINCT layout) FROM snowflake_internal.accepted_layout";
-    answers(&mut app, layouts, "1 1")?;
+    app.answers(layouts, "1 1")?;
     let origins = "SELECT string_agg(target::text || ' ' || kind, ', ' ORDER BY target::text COLLATE \"C\") FROM snowflake_migrate_internal.visible_origins()";
-    answers(
-        &mut app,
+    app.answers(
         origins,
         "store.\"It's \"\"here\" serial, under_way serial, was_identity identity always, was_serial serial",
     )?;
@@ -232,12 +224,12 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
             .with_context(|| format!("{what}: reverting {table}"))?;
         let name = table.replace("''", "'");
         let insert = format!("INSERT INTO {name} (n) VALUES (1) RETURNING id");
-        answers(&mut app, &insert, 11)?;
+        app.answers(&insert, 11)?;
     }
     let kind = "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 'was_identity'::regclass AND attname = 'id'";
-    answers(&mut app, kind, "a")?;
+    app.answers(kind, "a")?;
     let comment = "SELECT obj_description('was_serial_id_seq'::regclass, 'pg_class')";
-    answers(&mut app, comment, "kept in jsonb's neighbour: \"a\\tb\"")?;
+    app.answers(comment, "kept in jsonb's neighbour: \"a\\tb\"")?;
     // PostgreSQL: ENABLE TRIGGER ALL forgets ENABLE ALWAYS.
     app.batch_execute(
         "DO $$ DECLARE shadow record; BEGIN
@@ -250,10 +242,7 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
         online::migrate(&mut app, "'under_way'")? > 0,
         "{what}: the online migration was lost"
     );
-    let new = number(
-        &mut app,
-        "INSERT INTO under_way (n) VALUES (1) RETURNING id",
-    )?;
+    let new = app.number("INSERT INTO under_way (n) VALUES (1) RETURNING id")?;
     assert!(new > 1 << 40, "{what}: {new}");
     later.push(new);
     Ok(Restored {
@@ -274,7 +263,7 @@ fn every_form_of_a_dump_is_restored_without_an_error() -> Result<()> {
     let source = source()?;
     let mut app = fill(&source)?;
     let target = target(1)?.start()?;
-    target.connect()?.batch_execute(ROLES)?;
+    target.run(ROLES)?;
     let original = Original::of(&mut app)?;
     ensure!(original.ids.len() > size(), "{}", original.ids.len());
     let mut failures = Vec::new();
@@ -300,9 +289,7 @@ fn every_form_of_a_dump_is_restored_without_an_error() -> Result<()> {
             took.as_secs_f64()
         );
         assert_eq!(repeated, 0, "{title}");
-        target
-            .connect()?
-            .batch_execute(&format!("DROP DATABASE {database}"))?;
+        target.run(&format!("DROP DATABASE {database}"))?;
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
@@ -354,14 +341,10 @@ fn ids_continue_above_restored_ones_with_the_clock_behind() -> Result<()> {
         .clock()
         .set_offset(Offset::back(begun.elapsed() + BEHIND))?;
     target.start()?;
-    target.connect()?.batch_execute(ROLES)?;
+    target.run(ROLES)?;
     // Until the mark is no further ahead of the clock than a lease.
-    target
-        .connect()?
-        .batch_execute("ALTER ROLE app SET snowflake.max_wait = '1min'")?;
-    target
-        .connect()?
-        .batch_execute("CREATE DATABASE shop OWNER app")?;
+    target.run("ALTER ROLE app SET snowflake.max_wait = '1min'")?;
+    target.run("CREATE DATABASE shop OWNER app")?;
     let output = target.restore(&dump, "pg_restore", "app", "shop", &["-1"])?;
     assert_eq!(errors_of(&output), Vec::<String>::new());
     let begun = Instant::now();
@@ -406,7 +389,7 @@ fn records_that_cannot_be_restored_are_reported() -> Result<()> {
     let mut owner = target.connect_to("shop")?;
     owner.batch_execute("ALTER TABLE was_serial OWNER TO stranger")?;
     let records = "SELECT string_agg(o::text, ';' ORDER BY o::text) FROM snowflake_migrate_internal.visible_origins() AS o";
-    let before = value(&mut app, records)?;
+    let before = app.value(records)?;
     let rows = source.dump(
         "shop",
         &[
@@ -428,7 +411,7 @@ fn records_that_cannot_be_restored_are_reported() -> Result<()> {
         said.contains("The current role does not have the privileges of the table's owner."),
         "{said}"
     );
-    answers(&mut app, records, before)?;
+    app.answers(records, before)?;
     Ok(())
 }
 
@@ -440,10 +423,8 @@ fn ids_continue_above_rows_restored_into_a_database_in_use() -> Result<()> {
     let source = source()?;
     let mut app = fill(&source)?;
     let target = target(1)?.conf("snowflake.lease", "60s").start()?;
-    target.connect()?.batch_execute(ROLES)?;
-    target
-        .connect()?
-        .batch_execute("CREATE DATABASE used OWNER app")?;
+    target.run(ROLES)?;
+    target.run("CREATE DATABASE used OWNER app")?;
     let mut used = target.connect_as("app", "used")?;
     used.batch_execute(
         "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
@@ -461,7 +442,7 @@ fn ids_continue_above_rows_restored_into_a_database_in_use() -> Result<()> {
             "--table=snowflake_internal.restore",
         ],
     )?;
-    let highest = number(&mut app, "SELECT max(id) FROM orders")?;
+    let highest = app.number("SELECT max(id) FROM orders")?;
     let output = target.restore(&dump, "pg_restore", "app", "used", &["-1"])?;
     assert_eq!(errors_of(&output), Vec::<String>::new());
     // The clock goes back to when the rows were written, and a little further.
@@ -484,18 +465,15 @@ fn boundaries_are_restored_without_the_tool() -> Result<()> {
         snowflake_id_boundary('store.\"It''s \"\"here\"'), snowflake_id_boundary('orders'))";
     let source = source()?;
     let mut app = fill(&source)?;
-    let boundaries = value(&mut app, BOUNDARIES)?;
-    let highest = number(&mut app, "SELECT max(id) FROM was_serial")?;
+    let boundaries = app.value(BOUNDARIES)?;
+    let highest = app.number("SELECT max(id) FROM was_serial")?;
     let with = source.dump("shop", &["--username=app", "-Fc"])?;
     // An online migration under way keeps the tool.
-    refused(&mut app, "DROP EXTENSION snowflake_migrate", "2BP01")?;
-    run(
-        &mut app,
-        [
-            "CALL snowflake_migrate.revert('under_way')",
-            "DROP EXTENSION snowflake_migrate",
-        ],
-    )?;
+    app.refused("DROP EXTENSION snowflake_migrate", "2BP01")?;
+    app.run([
+        "CALL snowflake_migrate.revert('under_way')",
+        "DROP EXTENSION snowflake_migrate",
+    ])?;
     let without = source.dump("shop", &["--username=app", "-Fc"])?;
 
     let directory = Scratch::new(&OsUser::for_servers()?)?;
@@ -532,21 +510,19 @@ fn boundaries_are_restored_without_the_tool() -> Result<()> {
             );
         }
         let mut restored = target.connect_as("app", "shop")?;
-        answers(&mut restored, "SELECT max(id) FROM was_serial", highest)?;
-        answers(&mut restored, BOUNDARIES, &boundaries)?;
+        restored.answers("SELECT max(id) FROM was_serial", highest)?;
+        restored.answers(BOUNDARIES, &boundaries)?;
         let old = "SELECT count(*) FROM was_serial WHERE id < snowflake_id_boundary('was_serial')";
-        answers(&mut restored, old, 10)?;
-        answers(
-            &mut restored,
+        restored.answers(old, 10)?;
+        restored.answers(
             "SELECT coalesce(string_agg(a::text, ';'), '') FROM snowflake_audit_tables() AS a",
             "",
         )?;
         let new = "INSERT INTO was_serial (n) VALUES (1) RETURNING id";
-        ensure!(number(&mut restored, new)? > highest, "below {highest}");
+        ensure!(restored.number(new)? > highest, "below {highest}");
         if has_tool {
             restored.batch_execute("CREATE EXTENSION snowflake_migrate")?;
-            let refused =
-                expect_error(&mut restored, "CALL snowflake_migrate.revert('was_serial')")?;
+            let refused = restored.expect_error("CALL snowflake_migrate.revert('was_serial')")?;
             assert_eq!(refused.sqlstate, "55000", "{refused}");
             ensure!(
                 refused.message.contains("is not known any more"),
@@ -599,10 +575,10 @@ fn each_role_dumps_what_it_may_see() -> Result<()> {
     ))?;
     let mut shop = source.connect_as("shop", "matrix")?;
     shop.batch_execute(&tables("own.of_shop"))?;
-    let mark = number(&mut app, "SELECT last_value FROM snowflake_internal.mark")?;
-    let boundary = number(&mut app, "SELECT snowflake_id_boundary('own.of_shop')")?;
+    let mark = app.number("SELECT last_value FROM snowflake_internal.mark")?;
+    let boundary = app.number("SELECT snowflake_id_boundary('own.of_shop')")?;
     let target = target(1)?.start()?;
-    target.connect()?.batch_execute(ROLES)?;
+    target.run(ROLES)?;
     println!("dumps: role | option | rc | rows | mark | boundaries | origins");
     for (role, all) in [
         ("app", true),
@@ -617,9 +593,7 @@ fn each_role_dumps_what_it_may_see() -> Result<()> {
             }
             let user = format!("--username={role}");
             let dump = source.dump("matrix", &[&["-Fc", user.as_str()], options].concat())?;
-            target
-                .connect()?
-                .batch_execute("CREATE DATABASE part OWNER app")?;
+            target.run("CREATE DATABASE part OWNER app")?;
             let mut restored = target.connect_as("app", "part")?;
             if !has_extensions {
                 restored.batch_execute(EXTENSIONS)?;
@@ -640,20 +614,13 @@ fn each_role_dumps_what_it_may_see() -> Result<()> {
             let output = target.restore(&dump, "pg_restore", "app", "part", restore)?;
             let what = format!("{role} | {} ", options.join(" "));
             assert_eq!(errors_of(&output), Vec::<String>::new(), "{what}");
-            let rows = number(
-                &mut restored,
+            let rows = restored.number(
                 "SELECT (SELECT count(*) FROM own.t) + (SELECT count(*) FROM own.of_shop)",
             )?;
-            let later = number(
-                &mut restored,
-                "SELECT last_value FROM snowflake_internal.mark",
-            )?;
-            let origins = number(
-                &mut restored,
-                "SELECT count(*) FROM snowflake_migrate_internal.visible_origins()",
-            )?;
-            let boundaries = number(
-                &mut restored,
+            let later = restored.number("SELECT last_value FROM snowflake_internal.mark")?;
+            let origins = restored
+                .number("SELECT count(*) FROM snowflake_migrate_internal.visible_origins()")?;
+            let boundaries = restored.number(
                 "SELECT count(*) FROM pg_constraint WHERE conname = 'snowflake_id_boundary'",
             )?;
             println!(
@@ -668,16 +635,12 @@ fn each_role_dumps_what_it_may_see() -> Result<()> {
             // The rows without their boundary are not deleted by time.
             let asked = "SELECT snowflake_id_boundary('own.of_shop')";
             if is_data {
-                assert_eq!(
-                    expect_error(&mut restored, asked)?.sqlstate,
-                    "55000",
-                    "{what}"
-                );
+                assert_eq!(restored.expect_error(asked)?.sqlstate, "55000", "{what}");
             } else {
-                answers(&mut restored, asked, boundary)?;
+                restored.answers(asked, boundary)?;
             }
             drop(restored);
-            target.connect()?.batch_execute("DROP DATABASE part")?;
+            target.run("DROP DATABASE part")?;
         }
     }
     Ok(())
@@ -690,7 +653,7 @@ fn other_roles_do_not_restore_the_mark() -> Result<()> {
     fill(&source)?;
     let mut shop = source.connect_as("shop", "shop")?;
     let insert = "INSERT INTO snowflake_internal.restore (record, mark) VALUES ('mark', 1)";
-    let refused = expect_error(&mut shop, insert)?;
+    let refused = shop.expect_error(insert)?;
     assert_eq!(refused.sqlstate, "42501", "{refused}");
     assert!(refused.hint.contains("owner of the database"), "{refused}");
     Ok(())

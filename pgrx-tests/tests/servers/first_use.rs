@@ -77,8 +77,7 @@ fn sixty_four_first_calls_at_once_make_one_memory() -> Result<()> {
         let tally = Tally::of(all);
         println!("first use: {kind}: 64 sessions at once, three times: {tally}");
         tally.assert_unique();
-        answers(
-            &mut cluster.connect()?,
+        cluster.connect()?.answers(
             "SELECT count(*) FROM snowflake_status WHERE NOT preloaded AND ids >= 32000 AND node_id = 3",
             1,
         )?;
@@ -111,14 +110,10 @@ fn a_call_with_an_invalid_setting_fails_and_decides_nothing() -> Result<()> {
          CREATE TABLE t (id bigint); SELECT snowflake_timestamp(1); TABLE snowflake_status; TABLE snowflake_stat_slots;
          TABLE snowflake_unresolved; SELECT * FROM snowflake_audit('t', 'id'); SELECT * FROM snowflake_migrate.survey()",
     )?;
-    answers(
-        admin,
-        "SELECT pending_restart IS NULL FROM snowflake_status",
-        "t",
-    )?;
+    admin.answers("SELECT pending_restart IS NULL FROM snowflake_status", "t")?;
     cluster.set_conf("snowflake.node_id", -1)?;
     let first = || -> Result<ServerError> {
-        let error = expect_error(&mut cluster.connect()?, NEXT)?;
+        let error = cluster.connect()?.expect_error(NEXT)?;
         assert!(!error.message.contains("DSM"), "{error}");
         Ok(error)
     };
@@ -137,7 +132,9 @@ fn a_call_with_an_invalid_setting_fails_and_decides_nothing() -> Result<()> {
         assert_eq!(error.message, message);
         assert!(error.detail.contains("postgresql.conf"), "{error}");
         // The file's place is not for everybody.
-        let error = expect_error(&mut cluster.connect_as("ordinary", "postgres")?, NEXT)?;
+        let error = cluster
+            .connect_as("ordinary", "postgres")?
+            .expect_error(NEXT)?;
         assert_eq!(error.message, message);
         assert!(!error.detail.contains("postgresql.conf"), "{error}");
         std::fs::write(&path, before)?;
@@ -198,11 +195,11 @@ fn what_a_session_sets_hides_nothing() -> Result<()> {
             ("lease", "2s"),
             ("max_clock_step", "1d"),
         ] {
-            answers(&mut client, &format!("SHOW snowflake.{name}"), expected)?;
+            client.answers(&format!("SHOW snowflake.{name}"), expected)?;
         }
         // What a session may set is as it was set.
         client.batch_execute("SET snowflake.max_wait = '1s'")?;
-        refused(&mut client, "SET snowflake.node_id = 9", "55P02")?;
+        client.refused("SET snowflake.node_id = 9", "55P02")?;
         all.push(ids::one(&mut cluster.connect()?)?);
     }
     Tally::of(all).assert_unique();
@@ -229,10 +226,10 @@ fn a_later_change_waits_for_the_restart() -> Result<()> {
     let old = &mut cluster.connect()?;
     assert_eq!(node_of(ids::one(old)?), 3);
     let pending = "SELECT pending_restart FROM snowflake_status";
-    answers(old, pending, "f")?;
+    old.answers(pending, "f")?;
     old.batch_execute("ALTER SYSTEM SET snowflake.node_id = 5")?;
     cluster.reload()?;
-    answers(&mut cluster.connect()?, pending, "t")?;
+    cluster.connect()?.answers(pending, "t")?;
     assert_eq!(node_of(ids::one(&mut cluster.connect()?)?), 3);
     assert_eq!(node_of(ids::one(old)?), 3);
     assert!(
@@ -243,7 +240,7 @@ fn a_later_change_waits_for_the_restart() -> Result<()> {
     cluster.restart()?;
     let new = &mut cluster.connect()?;
     assert_eq!(node_of(ids::one(new)?), 5);
-    answers(new, pending, "f")?;
+    new.answers(pending, "f")?;
     Ok(())
 }
 
@@ -272,7 +269,7 @@ fn the_first_call_works_anywhere() -> Result<()> {
         let mut all = ids::nextval(&mut first, 1_000)?;
         all.extend(ids::nextval(&mut cluster.connect()?, 1_000)?);
         let resolved = "SELECT snowflake_resolved_id() IS NOT NULL";
-        answers(&mut cluster.connect()?, resolved, "t")?;
+        cluster.connect()?.answers(resolved, "t")?;
         Tally::of(all).assert_unique();
     }
     // In a parallel worker, for a transaction that fails, of a session that ends: nothing holds back readers.
@@ -288,10 +285,7 @@ fn the_first_call_works_anywhere() -> Result<()> {
     drop(leader);
     let mut reader = cluster.connect()?;
     let id = ids::one(&mut reader)?;
-    wait_until(
-        &mut reader,
-        &format!("SELECT snowflake_resolved_id() > {id}"),
-    )?;
+    reader.wait_until(&format!("SELECT snowflake_resolved_id() > {id}"))?;
     // In a parallel worker: directly, and in a function, of which the leader does not know that it
     // is the library's.
     let cluster = server()?;
@@ -308,11 +302,10 @@ fn the_first_call_works_anywhere() -> Result<()> {
     // What the workers have published is cleared.
     let held = "SELECT snowflake_resolved_id() > max(id) FROM made";
     std::thread::sleep(std::time::Duration::from_millis(50));
-    answers(&mut cluster.connect()?, held, "t")?;
+    cluster.connect()?.answers(held, "t")?;
     let unloaded = &mut cluster.connect()?;
     unloaded.batch_execute(parallel)?;
-    let error = refused(
-        unloaded,
+    let error = unloaded.refused(
         "CREATE TABLE other AS SELECT wrapped() AS id FROM big",
         "55000",
     )?;
@@ -335,10 +328,13 @@ fn a_library_of_another_form_issues_no_ids() -> Result<()> {
     let switch = cluster.data().join("snowflake.other_form");
     std::fs::write(&switch, "")?;
     let new = &mut cluster.connect()?;
-    let error = refused(new, NEXT, "55000")?;
+    let error = new.refused(NEXT, "55000")?;
     assert_eq!(error.hint, "Restart the server.", "{error}");
-    assert!(text(new, &format!("SELECT snowflake_timestamp({})", all[0]))?.is_some());
-    answers(new, "SELECT count(*) FROM snowflake_status", "1")?;
+    assert!(
+        new.text(&format!("SELECT snowflake_timestamp({})", all[0]))?
+            .is_some()
+    );
+    new.answers("SELECT count(*) FROM snowflake_status", "1")?;
     all.extend(ids::nextval(old, 1_000)?);
     std::fs::remove_file(&switch)?;
     all.extend(ids::nextval(&mut cluster.connect()?, 1_000)?);
@@ -369,7 +365,7 @@ fn a_database_with_the_oid_of_another_has_a_mark_of_its_own() -> Result<()> {
         all.extend(ids::nextval(&mut client, 3)?);
         let covered =
             "SELECT last_value > snowflake_currval() AND log_cnt < 0 FROM snowflake_internal.mark";
-        answers(&mut client, covered, "t")?;
+        client.answers(covered, "t")?;
         drop(client);
         admin.batch_execute("DROP DATABASE again WITH (FORCE)")?;
         if round % 50 == 0 {
@@ -396,12 +392,8 @@ fn a_promoted_standby_continues() -> Result<()> {
     standby.start()?;
     standby.catch_up_with(&primary)?;
     let reader = &mut standby.connect()?;
-    refused(reader, NEXT, "25006")?;
-    answers(
-        reader,
-        "SELECT count(snowflake_timestamp(id)) FROM t",
-        5_000,
-    )?;
+    reader.refused(NEXT, "25006")?;
+    reader.answers("SELECT count(snowflake_timestamp(id)) FROM t", 5_000)?;
     standby.promote()?;
     let client = &mut standby.connect()?;
     client.batch_execute("INSERT INTO t SELECT FROM generate_series(1, 5000)")?;
@@ -458,18 +450,16 @@ fn shared_memory_without_room_is_an_error_until_there_is_room() -> Result<()> {
         .start()?;
     let full = fill_shared_memory()?;
     for statement in ["CREATE EXTENSION snowflake", NEXT] {
-        let refused = expect_error(&mut cluster.connect()?, statement)?;
+        let refused = cluster.connect()?.expect_error(statement)?;
         let expected = if statement == NEXT { "42883" } else { "53100" };
         assert_eq!(refused.sqlstate, expected, "{refused}");
     }
     fs::remove_file(full)?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE EXTENSION snowflake")?;
+    cluster.run("CREATE EXTENSION snowflake")?;
 
     // Its control segment exists now.
     let full = fill_shared_memory()?;
-    let refused = expect_error(&mut cluster.connect()?, NEXT)?;
+    let refused = cluster.connect()?.expect_error(NEXT)?;
     assert_eq!(refused.sqlstate, "53100", "{refused}");
     fs::remove_file(full)?;
     let mut all = ids::nextval(&mut cluster.connect()?, 1_000)?;

@@ -2,17 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use postgres::types::FromSql;
-
 pub(crate) use snowflake_tests::prelude::*;
-
-/// The first column of a query's rows.
-pub(crate) fn column<T: for<'a> FromSql<'a>>(client: &mut Client, query: &str) -> Result<Vec<T>> {
-    let rows = client
-        .query(query, &[])
-        .with_context(|| format!("running: {query}"))?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
-}
 
 /// What an error says where the library is not preloaded and nothing is configured: before
 /// PostgreSQL 17 it has to be.
@@ -21,44 +11,6 @@ pub(crate) fn what_is_missing() -> Result<&'static str> {
         "shared_preload_libraries"
     } else {
         "snowflake.node_id"
-    })
-}
-
-/// Runs statements one by one.
-pub(crate) fn run<S: AsRef<str>>(
-    client: &mut Client,
-    statements: impl IntoIterator<Item = S>,
-) -> Result<()> {
-    for statement in statements {
-        client
-            .batch_execute(statement.as_ref())
-            .with_context(|| format!("running: {}", statement.as_ref()))?;
-    }
-    Ok(())
-}
-
-/// Runs statements that must be refused with this SQLSTATE.
-pub(crate) fn refused(client: &mut Client, sql: &str, sqlstate: &str) -> Result<ServerError> {
-    let refused = expect_error(client, sql)?;
-    assert_eq!(refused.sqlstate, sqlstate, "{sql}: {refused}");
-    // An error that a caller can make does not name the functions that found it.
-    let is_mistake = [
-        "22023", "3F000", "42703", "42710", "42809", "42P01", "55000",
-    ]
-    .contains(&sqlstate);
-    assert!(
-        !is_mistake || !refused.context.contains("snowflake_internal."),
-        "{sql}: {refused} CONTEXT: {}",
-        refused.context
-    );
-    Ok(refused)
-}
-
-/// Waits until a query's answer is `true`. A busy machine may need a minute, and a statement
-/// that takes two ends with an error.
-pub(crate) fn wait_until(client: &mut Client, query: &str) -> Result<()> {
-    wait::until(query, Duration::from_secs(100), || {
-        Ok(value(client, query)? == "t")
     })
 }
 
@@ -119,8 +71,7 @@ pub(crate) fn in_sessions(
 /// A publisher and a subscriber, with the nodes 1 and 2.
 pub(crate) fn publisher_and_subscriber() -> Result<(Cluster, Cluster)> {
     let start = |node: i32| {
-        Cluster::builder()
-            .conf("snowflake.node_id", node)
+        Cluster::node(node)
             .conf("wal_level", "logical")
             .start_with_migrate()
     };

@@ -78,10 +78,9 @@ fn follow(client: &mut Client, object: &str) -> Result<Result<(), ServerError>> 
     // "NAME on table TABLE", and so on.
     let of = |kind: &str, between: &str| part(kind)?.split_once(between);
     let statement = if let Some((column, table)) = of("default value for column ", " of table ") {
-        let is_partition = value(
-            client,
-            &format!("SELECT relispartition FROM pg_class WHERE oid = '{table}'::regclass"),
-        )? == "t";
+        let is_partition = client.value(&format!(
+            "SELECT relispartition FROM pg_class WHERE oid = '{table}'::regclass"
+        ))? == "t";
         let revert = format!("CALL snowflake_migrate.revert('{table}', '{column}')");
         if !is_partition {
             match client
@@ -126,13 +125,13 @@ fn follow(client: &mut Client, object: &str) -> Result<Result<(), ServerError>> 
 /// Follows the list until it is empty. One remedy takes other objects with it, and some
 /// work only after others. Returns how many there were.
 fn follow_the_list(client: &mut Client, list: &str) -> Result<usize> {
-    let mut objects: Vec<String> = column(client, list)?;
+    let mut objects: Vec<String> = client.column(list)?;
     let (all, mut applied) = (objects.len(), 0);
     while !objects.is_empty() {
         let mut errors = Vec::new();
         for object in &objects {
             // What an earlier remedy took.
-            let now: Vec<String> = column(client, list)?;
+            let now: Vec<String> = client.column(list)?;
             // Partitions go with their table.
             if !now.contains(object) || object == "table measured_all" {
                 continue;
@@ -142,7 +141,7 @@ fn follow_the_list(client: &mut Client, list: &str) -> Result<usize> {
                 Err(error) => errors.push(format!("{object}: {error}")),
             }
         }
-        let left: Vec<String> = column(client, list)?;
+        let left: Vec<String> = client.column(list)?;
         ensure!(
             left.len() < objects.len(),
             "these remain: {left:#?}\n{errors:#?}"
@@ -214,12 +213,12 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
     columns.retain(|table, _| !table.starts_with("public.measured"));
     let before = online::contents(client_ref, &columns)?;
     let measured = "SELECT format('%s rows, %s', count(*), sum(id)) FROM measured";
-    let measured_before = value(client_ref, measured)?;
+    let measured_before = client_ref.value(measured)?;
     // One is cancelled before its rows are copied, the other one before its swap.
     run_before(client_ref, "'couriers'", Step::is_backfill)?;
     run_before(client_ref, "'routes'", Step::is_swap)?;
 
-    let listed: BTreeSet<String> = column(client_ref, &list)?.into_iter().collect();
+    let listed: BTreeSet<String> = client_ref.column(&list)?.into_iter().collect();
     for object in [
         "column created_at of table payments",
         "constraint of_some_node on table coded",
@@ -246,13 +245,11 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
     let unlisted: Vec<_> = cascade.difference(&listed).collect();
     ensure!(!cascade.is_empty(), "CASCADE names nothing");
     ensure!(unlisted.is_empty(), "CASCADE drops more: {unlisted:#?}");
-    refused(client_ref, "DROP EXTENSION snowflake", "2BP01")?;
+    client_ref.refused("DROP EXTENSION snowflake", "2BP01")?;
 
     // 1.
-    let unfinished: Vec<String> = column(
-        client_ref,
-        "SELECT table_name::text FROM snowflake_migrate.progress",
-    )?;
+    let unfinished: Vec<String> =
+        client_ref.column("SELECT table_name::text FROM snowflake_migrate.progress")?;
     ensure!(
         unfinished.iter().any(|table| table == "routes"),
         "{unfinished:?}"
@@ -262,7 +259,7 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
             .batch_execute(&format!("CALL snowflake_migrate.revert('{table}')"))
             .with_context(|| format!("cancelling the migration of {table}"))?;
     }
-    let triggers: Vec<String> = column(client_ref, &list)?;
+    let triggers: Vec<String> = client_ref.column(&list)?;
     ensure!(
         !triggers.iter().any(|object| object.starts_with("trigger")
             && !object.starts_with("trigger snowflake_watch ")),
@@ -274,18 +271,20 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
             "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = '{table}'::regclass AND pg_get_expr(adbin, adrelid) LIKE 'nextval(%'"
         );
         ensure!(
-            value(client_ref, &default)?.contains(&format!("{table}_id_seq")),
+            client_ref
+                .value(&default)?
+                .contains(&format!("{table}_id_seq")),
             "{table} was not reverted"
         );
     }
     // 2.
     client_ref.batch_execute("DROP EXTENSION snowflake_migrate; DROP EXTENSION IF EXISTS snowflake_partitions; DROP EXTENSION snowflake")?;
 
-    let left: Vec<String> = column(client_ref, LEFT)?;
+    let left: Vec<String> = client_ref.column(LEFT)?;
     ensure!(left.is_empty(), "of the extension are left: {left:#?}");
     let after = online::contents(client_ref, &columns)?;
     assert_eq!(after, before);
-    answers(client_ref, measured, measured_before)?;
+    client_ref.answers(measured, measured_before)?;
     let rows: i64 = after.values().map(|(rows, _)| rows).sum();
     ensure!(rows > 60_000, "{rows} rows");
     // 3.
@@ -295,9 +294,8 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
     server.restart()?;
     let mut client = server.connect_to(DATABASE)?;
     let client = &mut client;
-    answers(client, "SHOW shared_preload_libraries", "")?;
-    answers(
-        client,
+    client.answers("SHOW shared_preload_libraries", "")?;
+    client.answers(
         "SELECT count(*) FROM pg_settings WHERE name LIKE 'snowflake%'",
         0,
     )?;

@@ -51,8 +51,7 @@ const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(3);
 const ROUNDING: i64 = 2_000;
 
 fn builder() -> ClusterBuilder {
-    Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    Cluster::node(1)
         // Time passes many times faster than processes work. A process that reserves
         // time while it has no processor keeps the others waiting for a long time by
         // this clock. It is still less than what these tests expect to be refused.
@@ -63,8 +62,7 @@ fn builder() -> ClusterBuilder {
 /// The strict generator: no borrowing, and no step is slewed. A step is waited for if
 /// `snowflake.max_wait` is enough.
 fn strict_builder() -> ClusterBuilder {
-    Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    Cluster::node(1)
         .conf("snowflake.max_borrow", 0)
         .conf("snowflake.max_clock_step", 0)
         // More than the step that is waited for, and less than those that are refused.
@@ -98,7 +96,7 @@ fn seconds(micros: i64) -> String {
 
 /// How many calls of the server have waited for time.
 fn waits(client: &mut Client) -> Result<i64> {
-    number(client, "SELECT coalesce(waits, 0) FROM snowflake_status")
+    client.number("SELECT coalesce(waits, 0) FROM snowflake_status")
 }
 
 /// How many lines of the log since the start have this text.
@@ -305,7 +303,7 @@ fn clock_steps_back_are_able_to_fail() -> Result<()> {
 fn refusal_at_once(cluster: &Cluster) -> Result<ServerError> {
     let mut client = cluster.connect()?;
     let before = waits(&mut client)?;
-    let refusal = expect_error(&mut client, "SELECT snowflake_nextval()")?;
+    let refusal = client.expect_error("SELECT snowflake_nextval()")?;
     assert_eq!(waits(&mut client)?, before, "it waited first: {refusal}");
     Ok(refusal)
 }
@@ -340,14 +338,11 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
     cluster.clock().step(Offset::back(MINUTE))?;
     workload.begin_window();
     // Seen from outside while all of them wait.
-    wait_until(
-        &mut observer,
-        &format!(
-            "SELECT count(*) = {} FROM pg_stat_activity
+    observer.wait_until(&format!(
+        "SELECT count(*) = {} FROM pg_stat_activity
              WHERE backend_type = 'client backend' AND state = 'active' AND wait_event_type = 'Extension'",
-            MODES.len()
-        ),
-    )?;
+        MODES.len()
+    ))?;
     let waiting = wait_event(&mut observer, None)?;
     // A part of the step is not enough.
     cluster.clock().pass(MINUTE / 4)?;
@@ -403,16 +398,16 @@ fn a_strict_server_refuses_beside_a_reader() -> Result<()> {
     let mut reader = cluster.connect()?;
     // Time is reserved for longer than the next statements take: they need not look at the
     // clocks for that.
-    number(&mut writer, "SELECT snowflake_nextval()")?;
+    writer.number("SELECT snowflake_nextval()")?;
     cluster.clock().pass(LONGER_THAN_A_LEASE)?;
     for _ in 0..3 {
-        number(&mut writer, "SELECT snowflake_nextval()")?;
+        writer.number("SELECT snowflake_nextval()")?;
     }
-    let answer = number(&mut reader, "SELECT snowflake_resolved_id()")?;
+    let answer = reader.number("SELECT snowflake_resolved_id()")?;
     cluster.clock().step(Offset::back(HOUR))?;
-    refused(&mut writer, "SELECT snowflake_nextval()", "58000")?;
+    writer.refused("SELECT snowflake_nextval()", "58000")?;
     cluster.clock().step(Offset::forward(HOUR))?;
-    let id = number(&mut writer, "SELECT snowflake_nextval()")?;
+    let id = writer.number("SELECT snowflake_nextval()")?;
     assert!(id >= answer, "{id}, {answer}");
     Ok(())
 }
@@ -491,7 +486,7 @@ mod faketime {
 
     /// With the default `snowflake.max_wait`.
     fn builder() -> ClusterBuilder {
-        Cluster::builder().conf("snowflake.node_id", 1).faketime()
+        Cluster::node(1).faketime()
     }
 
     /// An ID that is not older than `now()`.
@@ -523,7 +518,7 @@ mod faketime {
         let mut client = cluster.connect()?;
         let before = id_not_before_now(&mut client)?;
         cluster.clock().set_offset(Offset::back(YEAR))?;
-        let today = |client: &mut Client| value(client, "SELECT now()::date::text");
+        let today = |client: &mut Client| client.value("SELECT now()::date::text");
         let first = today(&mut client)?;
         let refusal = refusal_at_once(&cluster)?;
         let dates = [first, today(&mut client)?];
@@ -537,7 +532,7 @@ mod faketime {
             .iter()
             .any(|date| refusal.detail.contains(date.as_str()));
         assert!(named, "{dates:?}: {refusal}");
-        refused(&mut client, "SELECT snowflake_nextval()", "58000")?;
+        client.refused("SELECT snowflake_nextval()", "58000")?;
 
         cluster.clock().set_offset(Offset::back(HOUR))?;
         let slewed = id_not_before_now(&mut client)?;
@@ -559,13 +554,13 @@ mod faketime {
         cluster.clock().set_offset(Offset::forward(10 * YEAR))?;
         assert_eq!(refusal_at_once(&cluster)?.sqlstate, "58000");
         let pasted = accept("clock_timestamp() + interval '2 min'");
-        refused(&mut client, &pasted, "22023")?;
-        refused(&mut client, "SELECT snowflake_nextval()", "58000")?;
+        client.refused(&pasted, "22023")?;
+        client.refused("SELECT snowflake_nextval()", "58000")?;
         client.batch_execute(&accept("clock_timestamp()"))?;
         let ahead = id_not_before_now(&mut client)?;
         assert!(ahead > before, "{ahead}, {before}");
         cluster.clock().set_offset(Offset::NONE)?;
-        refused(&mut client, "SELECT snowflake_nextval()", "58000")?;
+        client.refused("SELECT snowflake_nextval()", "58000")?;
         Ok(())
     }
 }

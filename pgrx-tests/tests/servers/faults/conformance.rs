@@ -132,7 +132,7 @@ impl Real {
                 if let Some(bound) = play.bound(ahead) {
                     let mut client = self.cluster().connect_to(DATABASES[database])?;
                     let set = format!("SELECT setval('snowflake_internal.mark', {bound})");
-                    number(&mut client, &set)?;
+                    client.number(&set)?;
                 }
                 Outcome::Done
             }

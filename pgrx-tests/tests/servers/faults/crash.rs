@@ -139,8 +139,7 @@ fn plunder(
 }
 
 fn builder() -> ClusterBuilder {
-    let builder = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let builder = Cluster::node(1)
         .conf("snowflake.lease", "20s")
         .movable_clock();
     dense(builder, &SLOW_SLOTS)

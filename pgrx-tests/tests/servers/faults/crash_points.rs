@@ -61,8 +61,7 @@ const DATABASES: [&str; 2] = ["postgres", "second"];
 const ROWS: &str = "CREATE TABLE rows (id bigint NOT NULL DEFAULT snowflake_nextval())";
 
 fn builder() -> ClusterBuilder {
-    let builder = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let builder = Cluster::node(1)
         .conf("snowflake.lease", "20s")
         .conf("max_prepared_transactions", 10)
         .environment("SNOWFLAKE_TEST_POINTS", "1")
@@ -117,7 +116,7 @@ fn kill_at(cluster: &mut Cluster, point: &str, way: Way) -> Result<Vec<i64>> {
         let session = scope.spawn(move || go(way, &mut held));
         let waits =
             format!("SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = '{point}'");
-        let come = wait_until(&mut control, &waits);
+        let come = control.wait_until(&waits);
         cluster.kill9_all()?;
         let received = session.join().ok().context("the session panicked")?;
         come.with_context(|| format!("{point} is not met"))?;
@@ -202,11 +201,11 @@ fn meet(cluster: &mut Cluster, point: &str, way: Way, then: Then) -> Result<Vec<
 /// Commits what is prepared; no row may be there twice.
 fn finish_prepared(cluster: &Cluster) -> Result<()> {
     let mut client = cluster.connect()?;
-    for prepared in column::<String>(&mut client, "SELECT gid FROM pg_prepared_xacts")? {
+    for prepared in client.column::<String>("SELECT gid FROM pg_prepared_xacts")? {
         client.batch_execute(&format!("COMMIT PREPARED '{prepared}'"))?;
     }
     let twice = "SELECT count(*) - count(DISTINCT id) FROM rows";
-    ensure!(number(&mut client, twice)? == 0, "rows have the same ID");
+    ensure!(client.number(twice)? == 0, "rows have the same ID");
     Ok(())
 }
 

@@ -32,7 +32,7 @@ const EACH: usize = 2_500;
 
 /// A server of node 1 with it.
 fn dense_server() -> ClusterBuilder {
-    dense(Cluster::builder().conf("snowflake.node_id", 1), &DENSE)
+    dense(Cluster::node(1), &DENSE)
 }
 
 /// The first ID that was made.
@@ -177,7 +177,7 @@ fn no_id_repeats_across_databases_in_a_base_backup() -> Result<()> {
 fn a_floor_that_cannot_be_read_changes_nothing() -> Result<()> {
     /// By each of eight sessions.
     const CALLS: usize = 125;
-    let mut server = two_databases(Cluster::builder().conf("snowflake.node_id", 1))?;
+    let mut server = two_databases(Cluster::node(1))?;
     let mut received = take(&server, "busy", 5_000, |_| true)?;
     server.stop(Stop::Fast)?;
     let file = server.data().join(FLOOR);
@@ -206,7 +206,7 @@ fn a_floor_that_cannot_be_read_changes_nothing() -> Result<()> {
                     let database = ["busy", "idle"][number % 2];
                     let mut client = server.connect_to(database)?;
                     for _ in 0..CALLS {
-                        let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
+                        let refused = client.expect_error("SELECT snowflake_nextval()")?;
                         ensure!(!refused.sqlstate.starts_with("XX000"), "{refused}");
                     }
                     Ok(CALLS)

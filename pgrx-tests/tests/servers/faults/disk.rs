@@ -33,8 +33,7 @@ const WITH_ROWS: [Mode; 4] = [
 const ENOUGH: usize = 10_000;
 
 fn builder() -> ClusterBuilder {
-    let builder = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let builder = Cluster::node(1)
         .conf("fsync", "on")
         .conf("full_page_writes", "on")
         // Pages of tables are written all the time.
@@ -70,10 +69,9 @@ fn lose(builder: ClusterBuilder, kills: usize, modes: &[Mode]) -> Result<Tally> 
         cluster.start()?;
         for database in DATABASES {
             // Every page can be read.
-            number(
-                &mut cluster.connect_to(database)?,
-                "SELECT count(*) FROM rows",
-            )?;
+            cluster
+                .connect_to(database)?
+                .number("SELECT count(*) FROM rows")?;
         }
         workload.until(|workload| workload.window().connections >= modes.len())?;
     }
@@ -128,7 +126,7 @@ fn a_disk_keeps_what_was_flushed() -> Result<()> {
         println!("disk: {rows} rows are committed; {lost}");
         cluster.start()?;
         let mut client = cluster.connect()?;
-        answers(&mut client, "SELECT count(*) FROM kept", rows)?;
+        client.answers("SELECT count(*) FROM kept", rows)?;
     }
     Ok(())
 }

@@ -51,8 +51,7 @@ const ONE_ROW: &str = "INSERT INTO rows (note) VALUES ('one') RETURNING id";
 
 /// The server that the rows come from, which has its protection anyway.
 fn source() -> ClusterBuilder {
-    let builder = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let builder = Cluster::node(1)
         .conf("snowflake.lease", "20s")
         .can_be_copied()
         .movable_clock();
@@ -353,10 +352,7 @@ fn promotions_are_able_to_fail() -> Result<()> {
 /// A standby issues nothing, and reads everything.
 #[test]
 fn a_standby_refuses_and_decodes() -> Result<()> {
-    let primary = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .can_be_copied()
-        .start_with_extension()?;
+    let primary = Cluster::node(1).can_be_copied().start_with_extension()?;
     let mut writer = primary.connect()?;
     Protection::On.create_table(&mut writer)?;
     let id = ids::fetch(&mut writer, &rows(1_000))?[0];
@@ -371,7 +367,7 @@ fn a_standby_refuses_and_decodes() -> Result<()> {
         "BEGIN; SELECT snowflake_nextval() FROM rows; COMMIT",
     ];
     for sql in calls {
-        let refused = expect_error(&mut client, sql)?;
+        let refused = client.expect_error(sql)?;
         assert_eq!(refused.sqlstate, "25006", "{sql}: {refused}");
         assert!(!refused.hint.is_empty(), "{sql}: {refused}");
         client.batch_execute("ROLLBACK")?;
@@ -384,7 +380,7 @@ fn a_standby_refuses_and_decodes() -> Result<()> {
         "SELECT node_id FROM snowflake_status".to_owned(),
     ];
     for sql in &readings {
-        let (here, there) = (text(&mut client, sql)?, text(&mut writer, sql)?);
+        let (here, there) = (client.text(sql)?, writer.text(sql)?);
         assert_eq!(here, there, "{sql}");
         assert!(here.is_some_and(|value| !value.is_empty()), "{sql}");
     }
@@ -404,9 +400,7 @@ fn point_in_time(protection: Protection) -> Result<()> {
     ids::fetch(&mut source.connect()?, &rows(1_000))?;
     let mut restored = protection.taker().prepare_copy_of(&source)?;
     let (_, written) = while_written_to(&source, || {
-        source
-            .connect()?
-            .batch_execute("SELECT pg_create_restore_point('before_the_mistake')")?;
+        source.run("SELECT pg_create_restore_point('before_the_mistake')")?;
         Ok(())
     })?;
     archive.complete(&source)?;
@@ -449,7 +443,7 @@ fn point_in_time_recovery_is_able_to_fail() -> Result<()> {
 fn accept_the_mark(target: &Cluster, database: &str, from: i64) -> Result<()> {
     let mut client = target.connect_to(database)?;
     set_clock(target, SLOW_SLOTS.time_us(from))?;
-    let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
+    let refused = client.expect_error("SELECT snowflake_nextval()")?;
     assert_eq!(refused.sqlstate, "58000", "{refused}");
     assert!(
         refused.message.contains("snowflake_internal.mark"),

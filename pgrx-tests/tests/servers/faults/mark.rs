@@ -48,8 +48,7 @@ const USUAL_LEAD_MS: i64 = 3_000;
 
 /// A server of one slot, so that IDs made at the same time are the same ones.
 fn builder() -> ClusterBuilder {
-    Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    Cluster::node(1)
         .conf("snowflake.layout", ONE_SLOT.layout)
         .movable_clock()
 }
@@ -117,7 +116,7 @@ pub(crate) fn with_and_without_the_mark(
 }
 
 fn last_value(client: &mut Client) -> Result<i64> {
-    let value = text(client, "SELECT last_value FROM snowflake_internal.mark")?;
+    let value = client.text("SELECT last_value FROM snowflake_internal.mark")?;
     Ok(value.context("no mark")?.parse()?)
 }
 
@@ -382,7 +381,9 @@ fn parallel_workers_move_the_mark() -> Result<()> {
              BEGIN READ ONLY",
         )?;
         let query = "SELECT snowflake_nextval() FROM big";
-        let plan = text(&mut client, &format!("EXPLAIN {query}"))?.context("no plan")?;
+        let plan = client
+            .text(&format!("EXPLAIN {query}"))?
+            .context("no plan")?;
         assert!(plan.contains("Gather"), "{plan}");
         let own = ids::one(&mut client)?;
         let mut received = vec![own];
@@ -528,8 +529,7 @@ fn no_id_repeats_after_a_full_disk_of_the_write_ahead_log() -> Result<()> {
 /// statistics how often and how long.
 #[test]
 fn waits_are_counted_and_logged_once() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("snowflake.layout", SHORT_SLOT.layout)
         .conf("snowflake.max_borrow", "100ms")
         .start_with_extension()?;
@@ -590,8 +590,7 @@ fn waits_are_counted_and_logged_once() -> Result<()> {
 /// that a call of a server does, and can be cancelled.
 #[test]
 fn a_disk_slower_than_the_lease_delays_ids_and_does_not_end_them() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("snowflake.lease", "1ms")
         .conf("snowflake.max_borrow", 0)
         .conf("fsync", "on")
@@ -602,7 +601,7 @@ fn a_disk_slower_than_the_lease_delays_ids_and_does_not_end_them() -> Result<()>
     client.batch_execute("SET statement_timeout = '60s'")?;
     let mut last = 0;
     for _ in 0..20 {
-        let id = number(&mut client, "SELECT snowflake_nextval()")?;
+        let id = client.number("SELECT snowflake_nextval()")?;
         assert!(id > last, "{id} after {last}");
         last = id;
         client.batch_execute("SELECT pg_sleep(0.01)")?;

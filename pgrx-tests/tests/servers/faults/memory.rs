@@ -36,8 +36,7 @@ fn argument(type_name: &str) -> &'static str {
 
 #[test]
 fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("jit", "off")
         .conf("log_min_messages", "fatal")
         .memory_limit(MEMORY_LIMIT_BYTES)
@@ -58,8 +57,8 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
     let mut guest = cluster.connect_as("guest", "postgres")?;
     guest
         .batch_execute("CREATE TABLE g.t (id serial PRIMARY KEY); SET statement_timeout = '20s'")?;
-    let pid = number(&mut client, "SELECT pg_backend_pid()")?;
-    let begun = value(&mut client, "SELECT pg_postmaster_start_time()")?;
+    let pid = client.number("SELECT pg_backend_pid()")?;
+    let begun = client.value("SELECT pg_postmaster_start_time()")?;
 
     let functions = client.query(
         "SELECT format('%s', p.oid::regproc), p.prokind = 'p', ARRAY(SELECT format_type(a.type, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS a (type, place) ORDER BY place)
@@ -88,38 +87,31 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
             let verb = if is_procedure { "CALL" } else { "SELECT" };
             let call = format!("{verb} {name}({})", arguments.join(", "));
             let attempt = format!("SELECT attempt($call${call}$call$)");
-            if let Err(error) = value(&mut guest, &attempt) {
+            if let Err(error) = guest.value(&attempt) {
                 // Its time may have ended, but not the session.
                 ensure!(!guest.is_closed(), "{call}: {error:#}");
-                value(&mut guest, "SELECT 1")?;
+                guest.value("SELECT 1")?;
             }
         }
     }
 
     // Settings of any length.
-    run(
-        &mut guest,
-        [
-            "RESET statement_timeout".to_owned(),
-            format!(
-                "SELECT set_config('search_path', repeat('a,', {TEXT_BYTES} / 20) || 'g', false)"
-            ),
-        ],
-    )?;
+    guest.run([
+        "RESET statement_timeout".to_owned(),
+        format!("SELECT set_config('search_path', repeat('a,', {TEXT_BYTES} / 20) || 'g', false)"),
+    ])?;
     for call in [
         "CALL snowflake_migrate.run('g.t')",
         "SELECT snowflake_migrate_internal.alter('ALTER TABLE g.t ALTER COLUMN id TYPE bigint')",
     ] {
-        let error = expect_error(&mut guest, call)?;
+        let error = guest.expect_error(call)?;
         ensure!(
             ["22023", "54000"].contains(&error.sqlstate.as_str()),
             "{call}: {error}"
         );
     }
     // Tables that inherit on many levels, on each of them from both of the one above.
-    run(
-        &mut guest,
-        [
+    guest.run([
             "SET search_path = g; CREATE TABLE a0 (id bigint); CREATE TABLE b0 (id bigint)",
             "DO $$ BEGIN FOR n IN 1 .. 40 LOOP
                  EXECUTE format('CREATE TABLE a%1$s () INHERITS (a%2$s, b%2$s); CREATE TABLE b%1$s () INHERITS (a%2$s, b%2$s)', n, n - 1);
@@ -128,16 +120,10 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
             "SET statement_timeout = '20s'",
         ],
     )?;
-    answers(
-        &mut guest,
-        "SELECT public.snowflake_id_boundary('b40', 'id')",
-        1,
-    )?;
+    guest.answers("SELECT public.snowflake_id_boundary('b40', 'id')", 1)?;
 
     // A superuser's plan beside functions of such a role.
-    run(
-        &mut guest,
-        [
+    guest.run([
             "RESET statement_timeout; SET check_function_bodies = off".to_owned(),
             format!(
                 "DO $do$ BEGIN EXECUTE format('CREATE FUNCTION g.f() RETURNS int LANGUAGE plpgsql AS %L',
@@ -145,17 +131,15 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
             ),
         ],
     )?;
-    let notes = value(
-        &mut client,
-        "SELECT string_agg(note, ' ') FROM snowflake_migrate.plan('victim')",
-    )?;
+    let notes =
+        client.value("SELECT string_agg(note, ' ') FROM snowflake_migrate.plan('victim')")?;
     ensure!(
         notes.contains("function g.f() was not searched, because its body is larger than 1 MB"),
         "{notes}"
     );
 
-    answers(&mut client, "SELECT pg_backend_pid()", pid)?;
-    answers(&mut client, "SELECT pg_postmaster_start_time()", begun)?;
+    client.answers("SELECT pg_backend_pid()", pid)?;
+    client.answers("SELECT pg_postmaster_start_time()", begun)?;
     Ok(())
 }
 
@@ -172,7 +156,7 @@ fn messages_are_short_whatever_the_argument() -> Result<()> {
         "snowflake_internal.lock_table('pg_class', repeat('x', 1000000))",
         "snowflake_internal.run('pg_class', 'SELECT 1', repeat('a b ', 250000))",
     ] {
-        let error = expect_error(&mut client, &format!("SELECT {call}"))?;
+        let error = client.expect_error(&format!("SELECT {call}"))?;
         for part in [&error.message, &error.detail, &error.hint] {
             ensure!(part.chars().count() < 500, "{call}: {part:.1000}");
         }

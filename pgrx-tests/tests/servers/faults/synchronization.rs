@@ -68,8 +68,7 @@ fn no_id_repeats_beside_a_synchronized_mark() -> Result<()> {
 
 /// The IDs of a server whose mark is synchronized, and which then crashes.
 fn beside(publisher: &Publisher, obeys_mark: bool) -> Result<Vec<i64>> {
-    let source = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let source = Cluster::node(1)
         .conf("snowflake.layout", publisher.layout)
         .conf("wal_level", "logical")
         .movable_clock()
@@ -81,8 +80,7 @@ fn beside(publisher: &Publisher, obeys_mark: bool) -> Result<Vec<i64>> {
     )?;
     ids::one(&mut at_source)?;
 
-    let mut subscriber = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let mut subscriber = Cluster::node(1)
         .conf("wal_retrieve_retry_interval", "100ms")
         .movable_clock();
     if !obeys_mark {
@@ -92,7 +90,7 @@ fn beside(publisher: &Publisher, obeys_mark: bool) -> Result<Vec<i64>> {
     let mut client = cluster.connect()?;
     let mut received = ids::nextval(&mut client, 500)?;
     let mark = "SELECT last_value FROM snowflake_internal.mark";
-    let before = number(&mut client, mark)?;
+    let before = client.number(mark)?;
     client.batch_execute(&format!(
         "CREATE SUBSCRIPTION theirs CONNECTION 'host={} port={} user=postgres dbname=postgres' PUBLICATION numbers",
         source.sockets().display(),
@@ -100,7 +98,7 @@ fn beside(publisher: &Publisher, obeys_mark: bool) -> Result<Vec<i64>> {
     ))?;
     wait_until_synchronized(&mut client)?;
     ensure!(
-        number(&mut client, mark)? == number(&mut at_source, mark)?,
+        client.number(mark)? == at_source.number(mark)?,
         "the mark was not synchronized"
     );
 
@@ -110,7 +108,7 @@ fn beside(publisher: &Publisher, obeys_mark: bool) -> Result<Vec<i64>> {
         while let Ok(ids) = ids::nextval(&mut client, 100) {
             received.extend(ids);
         }
-        let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
+        let refused = client.expect_error("SELECT snowflake_nextval()")?;
         ensure!(refused.sqlstate == "58000", "{refused}");
         client.batch_execute(&remedy.replace("$1", &before.to_string()))?;
     }
@@ -143,6 +141,6 @@ fn beside(publisher: &Publisher, obeys_mark: bool) -> Result<Vec<i64>> {
 fn wait_until_synchronized(client: &mut Client) -> Result<()> {
     wait::until("the sequences", Duration::from_secs(60), || {
         let open = "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'";
-        Ok(number(client, open)? == 0)
+        Ok(client.number(open)? == 0)
     })
 }

@@ -70,7 +70,7 @@ fn rounds(is_checked: bool) -> Result<Vec<i64>> {
         client.batch_execute("TRUNCATE ids; UPDATE public.clock SET at = at + interval '1 ms'")?;
         if stop_one(&cluster, &mut client, round).with_context(|| format!("round {round}"))? {
             done += 1;
-            all.extend(column::<i64>(&mut client, "SELECT id FROM ids")?);
+            all.extend(client.column::<i64>("SELECT id FROM ids")?);
         }
     }
     ensure!(done > 0, "no session was stopped long enough");

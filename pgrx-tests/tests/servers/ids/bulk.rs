@@ -16,9 +16,7 @@ use snowflake_tests::ids::{SHORT_SLOTS, pairs_sharing_a_slot};
 use crate::support::*;
 
 fn builder(fields: &Fields) -> ClusterBuilder {
-    Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("snowflake.layout", fields.layout)
+    Cluster::node(1).conf("snowflake.layout", fields.layout)
 }
 
 fn cluster(fields: &Fields) -> Result<Cluster> {
@@ -39,8 +37,7 @@ fn by_slot(ids: &[i64], fields: &Fields) -> HashMap<i64, u64> {
 fn index_size(layout: &str) -> Result<f64> {
     const WRITERS: usize = 16;
     let transactions: usize = tier::size(30, 150);
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("snowflake.layout", layout)
         .conf("synchronous_commit", "off")
         .conf("autovacuum", "off")

@@ -18,9 +18,7 @@ const TABLES: &str = "
 /// A server with the extension and the means to look into its log.
 fn server() -> Result<Cluster> {
     let cluster = Cluster::with_extension()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE EXTENSION pg_walinspect")?;
+    cluster.run("CREATE EXTENSION pg_walinspect")?;
     Ok(cluster)
 }
 
@@ -70,7 +68,9 @@ impl Records {
 }
 
 fn here(client: &mut Client) -> Result<String> {
-    Ok(text(client, "SELECT pg_current_wal_insert_lsn()")?.unwrap_or_default())
+    Ok(client
+        .text("SELECT pg_current_wal_insert_lsn()")?
+        .unwrap_or_default())
 }
 
 /// Runs something that copies `rows` rows into a table, and looks at them.
@@ -131,18 +131,18 @@ fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
     assert_eq!(tally.duplicates, 0, "{what}: afterwards: {tally}");
     assert_no_copy_default(client, what)?;
     client.batch_execute("DROP TABLE afterwards, alike")?;
-    refused(client, "SELECT snowflake_internal.copy_nextval()", "0A000")?;
+    client.refused("SELECT snowflake_internal.copy_nextval()", "0A000")?;
     Ok(())
 }
 
 /// No default of any table has become the other function.
 fn assert_no_copy_default(client: &mut Client, what: &str) -> Result<()> {
-    let defaults = text(
-        client,
-        "SELECT count(*) FILTER (WHERE pg_get_expr(adbin, adrelid) LIKE '%copy_nextval%')
+    let defaults = client
+        .text(
+            "SELECT count(*) FILTER (WHERE pg_get_expr(adbin, adrelid) LIKE '%copy_nextval%')
                 || ' of ' || count(*) FROM pg_attrdef",
-    )?
-    .unwrap_or_default();
+        )?
+        .unwrap_or_default();
     assert!(defaults.starts_with("0 of "), "{what}: {defaults}");
     Ok(())
 }
@@ -166,7 +166,7 @@ fn send_text(client: &mut Client, copy: &str, lines: &str) -> Result<()> {
 /// What a COPY that must fail answered.
 fn refused_copy(client: &mut Client, copy: &str, lines: &str) -> Result<ServerError> {
     if !copy.contains("STDIN") {
-        return expect_error(client, copy);
+        return client.expect_error(copy);
     }
     let outcome = client.copy_in(copy).and_then(|mut writer| {
         // A broken pipe to a server that gave up shows in `finish`.
@@ -392,7 +392,7 @@ fn a_plan_kept_from_a_copy_works_outside_of_it() -> Result<()> {
             "v int, id checked DEFAULT snowflake_nextval()",
         ),
     ] {
-        cluster.connect()?.batch_execute(&format!(
+        cluster.run(&format!(
             "DROP TABLE IF EXISTS t; DROP DOMAIN IF EXISTS checked;
              CREATE DOMAIN checked AS bigint CHECK (snowflake_nextval() > 0);
              CREATE TABLE t ({definition})"
@@ -618,7 +618,7 @@ fn nothing_is_left_after_a_copy_that_fails() -> Result<()> {
         };
         next_statements(client, what, fail)?;
         fail(client)?;
-        let refused = expect_error(client, "SELECT snowflake_internal.copy_nextval()")?;
+        let refused = client.expect_error("SELECT snowflake_internal.copy_nextval()")?;
         assert_eq!(refused.sqlstate, "0A000", "{what}: {refused}");
 
         // In a subtransaction that is rolled back, between two that are kept.
@@ -635,7 +635,7 @@ fn nothing_is_left_after_a_copy_that_fails() -> Result<()> {
         )?;
         send(client, COPY, 0..20)?;
         client.batch_execute("COMMIT")?;
-        answers(client, "SELECT count(DISTINCT id) FROM t", "41")?;
+        client.answers("SELECT count(DISTINCT id) FROM t", "41")?;
         nothing_is_left(client, what)?;
         sent(client, &format!("after {what}"), "t", 50, How::Batched)?;
     }
@@ -660,7 +660,7 @@ fn next_statements(
             .batch_execute(next)
             .with_context(|| format!("{what}, then {next}"))?;
         if next.starts_with("ALTER") {
-            answers(client, "SELECT count(DISTINCT id) FROM grown", "50")?;
+            client.answers("SELECT count(DISTINCT id) FROM grown", "50")?;
             client.batch_execute("ALTER TABLE grown DROP COLUMN id")?;
         }
         assert_no_copy_default(client, what)?;
@@ -684,7 +684,7 @@ fn nothing_is_left_after_a_copy_that_is_cancelled_or_abandoned() -> Result<()> {
         "SELECT coalesce(bool_or(wait_event = 'ClientRead' AND state = 'active'), false)
          FROM pg_stat_activity WHERE pid = {pid}"
     );
-    wait_until(other, &waiting)?;
+    other.wait_until(&waiting)?;
     let cancelled: bool = other
         .query_one("SELECT pg_cancel_backend($1)", &[&pid])?
         .get(0);
@@ -713,18 +713,16 @@ fn nothing_is_left_after_a_copy_that_is_cancelled_or_abandoned() -> Result<()> {
     let mut input = psql.stdin.take().context("its input is a pipe")?;
     input.write_all(numbers(20_000).as_bytes())?;
     input.flush()?;
-    wait_until(
-        other,
+    other.wait_until(
         "SELECT coalesce(bool_or(wait_event = 'ClientRead' AND query LIKE 'COPY%'), false)
          FROM pg_stat_activity WHERE application_name = 'leaving'",
     )?;
     psql.kill()?;
     psql.wait()?;
-    wait_until(
-        other,
+    other.wait_until(
         "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'leaving'",
     )?;
-    answers(other, "SELECT count(*) FROM t", "200")?;
+    other.answers("SELECT count(*) FROM t", "200")?;
     nothing_is_left(other, "beside a client that has gone")?;
     Ok(())
 }
@@ -768,7 +766,7 @@ fn a_refusal_names_the_function_that_was_written() -> Result<()> {
         let refused = refused_copy(&mut loader()?, COPY, "1\n")?;
         assert_eq!(refused.sqlstate, "42501", "{refused}");
         assert_eq!(refused.message, message);
-        let refused = expect_error(&mut loader()?, "INSERT INTO t (v) VALUES (1)")?;
+        let refused = loader()?.expect_error("INSERT INTO t (v) VALUES (1)")?;
         assert_eq!(refused.sqlstate, "42501", "{refused}");
         assert_eq!(refused.message, message);
         refusals += 2;
@@ -882,10 +880,7 @@ const REFUSED: &[&str] = &[
 #[test]
 fn errors_of_other_statements_keep_their_fields() -> Result<()> {
     let mut answers: Vec<Vec<String>> = Vec::new();
-    for builder in [
-        Cluster::builder().without_preload(),
-        Cluster::builder().conf("snowflake.node_id", 1),
-    ] {
+    for builder in [Cluster::builder().without_preload(), Cluster::node(1)] {
         let cluster = builder.start()?;
         let client = &mut cluster.connect()?;
         client.batch_execute(
@@ -969,7 +964,7 @@ fn discard_forgets_the_last_id() -> Result<()> {
         let id = ids::one(client)?;
         client.batch_execute(statement)?;
         if forgets {
-            let refused = expect_error(client, "SELECT snowflake_currval()")?;
+            let refused = client.expect_error("SELECT snowflake_currval()")?;
             assert_eq!(refused.sqlstate, "55000", "{statement}: {refused}");
         } else {
             let last: i64 = client.query_one("SELECT snowflake_currval()", &[])?.get(0);
@@ -981,7 +976,7 @@ fn discard_forgets_the_last_id() -> Result<()> {
     // In a transaction block DISCARD ALL is refused, and forgets nothing.
     let id = ids::one(client)?;
     client.batch_execute("BEGIN")?;
-    assert_eq!(expect_error(client, "DISCARD ALL")?.sqlstate, "25001");
+    assert_eq!(client.expect_error("DISCARD ALL")?.sqlstate, "25001");
     client.batch_execute("ROLLBACK")?;
     let last: i64 = client.query_one("SELECT snowflake_currval()", &[])?.get(0);
     assert_eq!(last, id);
@@ -1024,7 +1019,7 @@ fn only_copy_may_call_the_function_it_calls() -> Result<()> {
             let error = error.into_inner().and_then(|it| it.downcast().ok());
             ServerError::from_error(*error.context("the server's error")?)?
         } else {
-            expect_error(client, statement)?
+            client.expect_error(statement)?
         };
         assert_eq!(refused.sqlstate, "0A000", "{statement}: {refused}");
         assert_eq!(
@@ -1056,13 +1051,13 @@ fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
         let refused = refused_copy(client, COPY, "1\n2\n")?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
         assert!(refused.hint.contains(what_is_missing()?), "{refused}");
-        let refused = expect_error(client, "INSERT INTO t (v) VALUES (1)")?;
+        let refused = client.expect_error("INSERT INTO t (v) VALUES (1)")?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
     }
     send_text(client, "COPY t (id, v) FROM STDIN", "1\t1\n2\t2\n")?;
     drop(cluster);
 
-    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let cluster = Cluster::node(1).start()?;
     let client = &mut cluster.connect()?;
     client.batch_execute(
         "CREATE EXTENSION pg_walinspect;

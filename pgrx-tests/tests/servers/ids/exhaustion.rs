@@ -22,8 +22,7 @@ const SLOW: Fields = Fields {
 const AHEAD: i64 = 600;
 
 fn cluster(fields: &Fields, max_borrow: &str) -> Result<Cluster> {
-    Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    Cluster::node(1)
         .conf("snowflake.layout", fields.layout)
         .conf("snowflake.max_borrow", max_borrow)
         .movable_clock()
@@ -54,16 +53,12 @@ fn a_wait_bound_to_be_too_long_fails_at_once() -> Result<()> {
     let last = run_ahead(&cluster, &mut client)?;
     for max_wait in ["0", "5ms", "5s"] {
         client.batch_execute(&format!("SET snowflake.max_wait = '{max_wait}'"))?;
-        let refused = refused(&mut client, "SELECT snowflake_nextval()", "58000")?;
+        let refused = client.refused("SELECT snowflake_nextval()", "58000")?;
         assert!(!refused.detail.is_empty(), "no DETAIL: {refused}");
         assert!(!refused.hint.is_empty(), "no HINT: {refused}");
-        self::refused(
-            &mut client,
-            "SELECT * FROM snowflake_nextvals(100)",
-            "58000",
-        )?;
+        client.refused("SELECT * FROM snowflake_nextvals(100)", "58000")?;
     }
-    answers(&mut client, "SELECT waits FROM snowflake_status", 0)?;
+    client.answers("SELECT waits FROM snowflake_status", 0)?;
     // The refusals changed nothing.
     cluster.set_conf("snowflake.max_borrow", "1h")?;
     cluster.reload()?;
@@ -95,7 +90,7 @@ fn a_timeout_and_a_cancel_end_a_wait_at_once() -> Result<()> {
         "SELECT * FROM snowflake_nextvals(40)",
     ] {
         let begun = Instant::now();
-        let refused = expect_error(&mut client, statement)?;
+        let refused = client.expect_error(statement)?;
         let took = begun.elapsed();
         assert_eq!(refused.sqlstate, "57014", "{refused}");
         assert!(took >= timeout, "{took:?}");
@@ -173,7 +168,7 @@ fn a_layout_whose_time_is_over_or_not_begun_refuses() -> Result<()> {
             "SELECT snowflake_nextval()",
             "SELECT * FROM snowflake_nextvals(10)",
         ] {
-            refused(&mut client, statement, "2200H")?;
+            client.refused(statement, "2200H")?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::support::*;
 
 #[test]
 fn read_only_transactions_generate_ids() -> Result<()> {
-    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let cluster = Cluster::node(1).start()?;
     // The first ID of a database moves its mark: here, in such a transaction.
     let mut received = Vec::new();
     for (database, begin) in [
@@ -23,10 +23,7 @@ fn read_only_transactions_generate_ids() -> Result<()> {
         let mut client = cluster.connect_to_new_database(database)?;
         client.batch_execute(begin)?;
         received.extend(ids::nextval(&mut client, 1_000)?);
-        received.extend(column::<i64>(
-            &mut client,
-            "SELECT * FROM snowflake_nextvals(1000)",
-        )?);
+        received.extend(client.column::<i64>("SELECT * FROM snowflake_nextvals(1000)")?);
         let row = client.query_one("SELECT pg_current_xact_id_if_assigned()::text", &[])?;
         assert_eq!(
             row.get::<_, Option<&str>>(0),
@@ -46,7 +43,7 @@ fn read_only_transactions_generate_ids() -> Result<()> {
 
 #[test]
 fn parallel_workers_generate_a_databases_first_ids() -> Result<()> {
-    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let cluster = Cluster::node(1).start()?;
     let mut client = cluster.connect_to_new_database("parallel")?;
     client.batch_execute(
         "CREATE TABLE many (n int) WITH (parallel_workers = 2);
@@ -60,7 +57,7 @@ fn parallel_workers_generate_a_databases_first_ids() -> Result<()> {
     let query = "SELECT snowflake_nextval() FROM many";
     let mut received = ids::fetch(&mut client, query)?;
     let explain = format!("EXPLAIN (ANALYZE, COSTS off) {query}");
-    let plan = column::<String>(&mut client, &explain)?.join("\n");
+    let plan = client.column::<String>(&explain)?.join("\n");
     ensure!(plan.contains("Workers Launched: 2"), "{plan}");
     received.extend(ids::fetch(&mut client, query)?);
     let tally = Tally::of(received);

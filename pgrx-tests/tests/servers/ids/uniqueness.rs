@@ -55,8 +55,7 @@ enum Protection {
 
 impl Protection {
     fn start(self, fields: &Fields) -> Result<Cluster> {
-        let builder = Cluster::builder()
-            .conf("snowflake.node_id", 1)
+        let builder = Cluster::node(1)
             .conf("snowflake.layout", fields.layout)
             .conf("max_worker_processes", 80)
             .conf("max_parallel_workers", 80);
@@ -217,7 +216,7 @@ fn in_workers(cluster: &Cluster, rows: usize) -> Result<String> {
     let query = query_of(0);
     // The workers call it, and not the leader above them.
     let explain = format!("EXPLAIN (ANALYZE, VERBOSE, COSTS off, TIMING off) {query}");
-    let plan = column::<String>(&mut client, &explain)?.join("\n");
+    let plan = client.column::<String>(&explain)?.join("\n");
     assert!(
         plan.contains(&format!("Workers Launched: {WORKERS}")),
         "{plan}"
@@ -234,10 +233,8 @@ fn in_workers(cluster: &Cluster, rows: usize) -> Result<String> {
 fn wait_for_workers(observer: &mut Client, workers: usize) -> Result<Vec<i32>> {
     let mut pids = Vec::new();
     wait::until(format!("{workers} parallel workers"), TIMEOUT, || {
-        pids = column(
-            observer,
-            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'",
-        )?;
+        pids = observer
+            .column("SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'")?;
         Ok(pids.len() >= workers)
     })?;
     Ok(pids)

@@ -26,10 +26,10 @@ struct Line {
 
 /// The roles of all entries.
 pub(super) fn roles(cluster: &Cluster) -> Result<()> {
-    Ok(cluster.connect()?.batch_execute(&format!(
+    cluster.run(&format!(
         "CREATE ROLE {OWNER} LOGIN; CREATE ROLE {APPLICATION} LOGIN; CREATE ROLE reader; CREATE ROLE auditor; CREATE ROLE reporter; CREATE ROLE \"Other \"\"Reader\";
          GRANT SET ON PARAMETER session_replication_role TO {OWNER}"
-    ))?)
+    ))
 }
 
 /// Makes a database one that the entries' databases are copied from.
@@ -63,9 +63,7 @@ impl<'a> Trial<'a> {
         (template, place): (&str, usize),
     ) -> Result<Self> {
         let database = format!("{template}_{place}");
-        cluster
-            .connect()?
-            .batch_execute(&format!("CREATE DATABASE {database} TEMPLATE {template}"))?;
+        cluster.run(&format!("CREATE DATABASE {database} TEMPLATE {template}"))?;
         let path = "SET search_path = shop, public";
         let mut superuser = cluster.connect_to(&database)?;
         superuser.batch_execute(path)?;
@@ -166,11 +164,10 @@ impl<'a> Trial<'a> {
                                 JOIN pg_attribute AS b ON b.attrelid = k.confrelid AND b.attnum = u.y) AS m (mine, theirs)
             WHERE k.contype = 'f' AND k.conparentid = 0";
         let mut count = |generator: &str| -> Result<i64> {
-            match text(&mut self.superuser, generator)? {
-                Some(query) => number(
-                    &mut self.superuser,
-                    &format!("SELECT sum(n) FROM ({query}) AS q (n)"),
-                ),
+            match self.superuser.text(generator)? {
+                Some(query) => self
+                    .superuser
+                    .number(&format!("SELECT sum(n) FROM ({query}) AS q (n)")),
                 None => Ok(0),
             }
         };
@@ -179,8 +176,7 @@ impl<'a> Trial<'a> {
 
     /// The triggers, also those of foreign keys, and whether they are enabled.
     fn triggers(&mut self) -> Result<Vec<String>> {
-        column(
-            &mut self.superuser,
+        self.superuser.column(
             "SELECT format('%s %s %s %s', t.tgrelid::regclass, coalesce(k.conname, t.tgname), t.tgfoid::regproc, t.tgenabled::text)
              FROM pg_trigger AS t LEFT JOIN pg_constraint AS k ON k.oid = t.tgconstraint ORDER BY 1",
         )
@@ -191,7 +187,7 @@ impl<'a> Trial<'a> {
         let keys = foreign_keys(&mut self.superuser)?;
         let (duplicates, orphans) = self.broken_rows()?;
         let indexes = "SELECT count(*) FILTER (WHERE indisvalid AND indisready) || ' of ' || count(*) FROM pg_index";
-        let indexes = text(&mut self.superuser, indexes)?.unwrap_or_default();
+        let indexes = self.superuser.text(indexes)?.unwrap_or_default();
         Ok(format!(
             "{} foreign keys, {} validated; {duplicates} duplicates, {orphans} rows without the row that they reference; {indexes} indexes valid\n{}",
             keys.0,
@@ -208,9 +204,9 @@ impl<'a> Trial<'a> {
             self.entry.column.replace('"', "\"\""),
             self.entry.table
         );
-        let before: Vec<i64> = column(&mut self.superuser, &query)?;
+        let before: Vec<i64> = self.superuser.column(&query)?;
         self.apply(when)?;
-        let after: Vec<i64> = column(&mut self.superuser, &query)?;
+        let after: Vec<i64> = self.superuser.column(&query)?;
         let new = after.iter().filter(|id| !before.contains(id)).count();
         Ok(i64::try_from(new)?)
     }
@@ -244,7 +240,7 @@ impl<'a> Trial<'a> {
 
     /// That PostgreSQL refuses it too.
     fn refused_by_postgres(&mut self, statement: &str, sqlstate: &str) -> Result<String> {
-        let answer = expect_error(&mut self.superuser, statement)?;
+        let answer = self.superuser.expect_error(statement)?;
         ensure!(
             answer.sqlstate == sqlstate,
             "PostgreSQL answers with {answer}, not {sqlstate}: {statement}"
@@ -303,7 +299,7 @@ impl<'a> Trial<'a> {
         if self.online {
             let copying = steps.iter().position(online::Step::is_backfill);
             let (adding, rest) = steps.split_at(copying.unwrap_or(0));
-            run(&mut self.owner, online::statements(adding))?;
+            self.owner.run(online::statements(adding))?;
             if copying.is_some() {
                 self.apply("between the new columns and the copying of rows")?;
             }
@@ -316,12 +312,11 @@ impl<'a> Trial<'a> {
                     self.application
                         .batch_execute("SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK")?;
                 }
-                run(&mut self.owner, [&step.statement])?;
+                self.owner.run([&step.statement])?;
             }
         } else {
             before = online::contents(&mut self.superuser, &columns)?;
-            run(
-                &mut self.owner,
+            self.owner.run(
                 // The second time for the step that drops the former sequences.
                 vec![format!("CALL snowflake_migrate.run({arguments})"); 2],
             )?;
@@ -387,10 +382,7 @@ impl<'a> Trial<'a> {
     fn revert_a_copy(&self, next: Next, before: &str) -> Result<()> {
         let copy = self.copy()?;
         let mut owner = self.cluster.connect_as(OWNER, &copy)?;
-        run(
-            &mut owner,
-            ["SET search_path = shop, public".to_owned(), self.revert()],
-        )?;
+        owner.run(["SET search_path = shop, public".to_owned(), self.revert()])?;
         let found = lines_of(&schema(self.cluster, &copy)?);
         same(
             before,
@@ -398,7 +390,7 @@ impl<'a> Trial<'a> {
             "reverted after a restore",
             |_| false,
         )?;
-        let id = number(&mut owner, &self.insert())?;
+        let id = owner.number(&self.insert())?;
         ensure!(
             id == next.first,
             "after a restore, {id} is the next number, not {}",
@@ -425,7 +417,7 @@ impl<'a> Trial<'a> {
             self.arguments(),
             self.online
         );
-        let statements = value(&mut client, &query).context("ddl")?;
+        let statements = client.value(&query).context("ddl")?;
         drop(client);
         let (begin, end) = if self.online {
             ("", "")
@@ -448,9 +440,7 @@ impl<'a> Trial<'a> {
     /// A copy of the database, by a dump.
     fn copy(&self) -> Result<String> {
         let copy = format!("{}_copy", self.database);
-        self.cluster
-            .connect()?
-            .batch_execute(&format!("CREATE DATABASE {copy}"))?;
+        self.cluster.run(&format!("CREATE DATABASE {copy}"))?;
         let dumped = dump(self.cluster, &self.database, &[])?;
         let written = psql(self.cluster, "postgres", &copy, &dumped, true)?;
         ensure!(written.success, "restoring: {}", written.errors);
@@ -459,7 +449,7 @@ impl<'a> Trial<'a> {
 
     fn drop_database(&self, database: &str) -> Result<()> {
         let statement = format!("DROP DATABASE {database} WITH (FORCE)");
-        self.cluster.connect()?.batch_execute(&statement)?;
+        self.cluster.run(&statement)?;
         Ok(())
     }
 
@@ -487,9 +477,9 @@ impl<'a> Trial<'a> {
                     "SELECT NOT EXISTS (SELECT FROM {} WHERE id >= snowflake_migrate_internal.first_id_at(clock_timestamp()))",
                     self.entry.table
                 );
-                wait_until(&mut self.superuser, &passed)?;
+                self.superuser.wait_until(&passed)?;
                 // The second call has nothing to do.
-                run(&mut self.owner, [&migrate, &migrate, &revert])?;
+                self.owner.run([&migrate, &migrate, &revert])?;
                 ensure!(
                     online::contents(&mut self.superuser, &columns)? == rows,
                     "rows have changed"
@@ -502,14 +492,14 @@ impl<'a> Trial<'a> {
                 )?;
             }
             for n in 0..2 {
-                let id = number(&mut self.application, &insert)?;
+                let id = self.application.number(&insert)?;
                 let expected = next.first + (next.taken * round + n) * next.step;
                 ensure!(
                     id == expected,
                     "{id} is the next number, not {expected}, in round {round}"
                 );
             }
-            let refused = expect_error(&mut self.owner, &revert)?;
+            let refused = self.owner.expect_error(&revert)?;
             ensure!(refused.sqlstate == "55000", "reverted twice: {refused}");
         }
         Ok(())
@@ -538,7 +528,7 @@ impl<'a> Trial<'a> {
         // The last number before, unless there is none left.
         let insert = self.insert();
         let mut former = match self.entry.next {
-            Some(_) => number(&mut self.application, &insert).ok(),
+            Some(_) => self.application.number(&insert).ok(),
             None => None,
         };
         // Sequences become bigint, too, and what ended at the end of integer does not.
@@ -564,7 +554,7 @@ impl<'a> Trial<'a> {
         ensure!(new == 0, "{new} new rows have snowflake IDs");
         if let Some(next) = self.entry.next {
             for _ in 0..2 {
-                let id = number(&mut self.application, &insert)?;
+                let id = self.application.number(&insert)?;
                 // A session that has taken several values at once leaves out the rest.
                 let after = id - former.unwrap_or(next.first - next.step);
                 ensure!(
@@ -581,7 +571,7 @@ impl<'a> Trial<'a> {
             self.entry.table.replace('\'', "''"),
             self.entry.column.replace('\'', "''")
         );
-        let left = number(&mut self.superuser, &limited)?;
+        let left = self.superuser.number(&limited)?;
         ensure!(left == 0, "it still ends as an integer");
         line.result = format!("{rows} rows of {tables} tables as before, the sequence goes on");
         Ok(())
@@ -657,7 +647,7 @@ impl<'a> Trial<'a> {
         }
 
         let revert = self.revert();
-        run(&mut self.owner, [revert])?;
+        self.owner.run([revert])?;
         same(
             &before,
             &without_casts(&self.schema()?, columns),
@@ -831,7 +821,7 @@ pub(super) fn left_out(cluster: &Cluster, entry: &Entry) -> Result<Option<&'stat
     let Some((condition, reason)) = entry.left_out else {
         return Ok(None);
     };
-    let is_left_out = value(&mut cluster.connect()?, &format!("SELECT {condition}"))? == "t";
+    let is_left_out = cluster.connect()?.value(&format!("SELECT {condition}"))? == "t";
     Ok(is_left_out.then_some(reason))
 }
 
@@ -846,7 +836,7 @@ fn run_corpus(online: bool, keeps: bool) -> Result<()> {
     let builder = if keeps {
         Cluster::builder().without_preload()
     } else {
-        Cluster::builder().conf("snowflake.node_id", 1)
+        Cluster::node(1)
     };
     let cluster = builder
         // A thousand partitions are rewritten in one transaction.
@@ -871,9 +861,7 @@ fn run_corpus(online: bool, keeps: bool) -> Result<()> {
             .and_then(|mut trial| trial.run(&mut line));
         line.problem = answer.err().map(|error| format!("{error:#}"));
         line.took = started.elapsed();
-        cluster
-            .connect()?
-            .batch_execute(&format!("DROP DATABASE corpus_{place} WITH (FORCE)"))?;
+        cluster.run(&format!("DROP DATABASE corpus_{place} WITH (FORCE)"))?;
         lines.push((entry.name, line));
     }
     println!("{way}\n\n| pattern | plan | result | reverted | s |\n|---|---|---|---|---|");

@@ -51,15 +51,14 @@ fn the_backfill_waits_while_a_slot_keeps_more_than_its_limit() -> Result<()> {
         &cluster,
         "batch_size => 1000, max_slot_wal => '4 MB'",
         |client| {
-            wait_until(
-                client,
+            client.wait_until(
                 "SELECT count(*) = 1 FROM snowflake_migrate.progress
              WHERE waiting_for = 'replication slots: standing keep more than 4096 kB of WAL'",
             )?;
-            stood_at = number(client, DONE)?;
+            stood_at = client.number(DONE)?;
             thread::sleep(Duration::from_millis(500));
             ensure!(
-                number(client, DONE)? == stood_at,
+                client.number(DONE)? == stood_at,
                 "it did not wait for the slot"
             );
             client.batch_execute("SELECT pg_drop_replication_slot('standing')")?;
@@ -77,17 +76,16 @@ fn the_backfill_stops_at_a_growth_and_resumes() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     prepare(&mut client, 50_000, "pg_default")?;
-    let before = number(&mut client, "SELECT pg_total_relation_size('t')")?;
+    let before = client.number("SELECT pg_total_relation_size('t')")?;
     let mut grown = 0;
     beside(
         &cluster,
         "batch_size => 1000, max_growth => '4 MB'",
         |client| {
-            wait_until(
-                client,
+            client.wait_until(
                 "SELECT count(*) = 1 FROM snowflake_migrate.progress WHERE waiting_for = 'max_growth: the tables have grown by 4096 kB'",
             )?;
-            grown = number(client, "SELECT pg_total_relation_size('t')")? - before;
+            grown = client.number("SELECT pg_total_relation_size('t')")? - before;
             // The application writes, and the limit is raised.
             client.batch_execute(
             "INSERT INTO t (note) VALUES ('new'); CALL snowflake_migrate.pace('t', max_growth => '1 GB')",
@@ -125,7 +123,7 @@ fn with_small_disk(work: fn(&Cluster, &Path) -> Result<()>) -> Result<()> {
         mount_small(&directory)?;
         let cluster = Cluster::with_migrate()?;
         cluster.os_user().own(&directory)?;
-        cluster.connect()?.batch_execute(&format!(
+        cluster.run(&format!(
             "CREATE TABLESPACE small LOCATION '{}'",
             directory.display()
         ))?;
@@ -150,11 +148,11 @@ fn a_full_disk_loses_nothing_and_the_plan_resumes() -> Result<()> {
         let error = ServerError::from_error(error)?;
         assert_eq!(error.sqlstate, "53100", "{error}");
         ensure!(error.hint.contains("it resumes where it was"), "{error}");
-        let done = number(&mut client, DONE)?;
+        let done = client.number(DONE)?;
         ensure!(done > 0 && done < 50_000, "{done} rows");
         enlarge(directory)?;
         online::migrate(&mut client, "'t'")?;
-        answers(&mut client, "SELECT count(*) FROM t", "50000")
+        client.answers("SELECT count(*) FROM t", "50000")
     })
 }
 
@@ -163,56 +161,39 @@ fn a_full_disk_loses_nothing_and_the_plan_resumes() -> Result<()> {
 fn a_script_resumes_after_a_full_disk() -> Result<()> {
     const TABLE: &str = "CREATE TABLE t (id serial PRIMARY KEY USING INDEX TABLESPACE small, note text) TABLESPACE small";
     with_small_disk(|cluster, directory| {
-        cluster.connect()?.batch_execute(
-            "CREATE ROLE keeper LOGIN; GRANT CREATE ON TABLESPACE small TO keeper",
-        )?;
+        cluster.run("CREATE ROLE keeper LOGIN; GRANT CREATE ON TABLESPACE small TO keeper")?;
         let of_keeper = "GRANT ALL ON SCHEMA public TO keeper; SET ROLE keeper";
         let mut planned = cluster.connect_to_new_database("planned")?;
-        run(&mut planned, [of_keeper, TABLE])?;
-        let script = value(
-            &mut planned,
-            "SELECT snowflake_migrate.script('t', online => true)",
-        )?;
+        planned.run([of_keeper, TABLE])?;
+        let script = planned.value("SELECT snowflake_migrate.script('t', online => true)")?;
         online::migrate(&mut planned, "'t', keep_sequence => true")?;
-        run(
-            &mut planned,
-            [
-                "RESET ROLE",
-                "DROP EXTENSION snowflake_migrate",
-                "DROP EXTENSION snowflake",
-            ],
-        )?;
+        planned.run([
+            "RESET ROLE",
+            "DROP EXTENSION snowflake_migrate",
+            "DROP EXTENSION snowflake",
+        ])?;
         let expected = schema(cluster, "planned")?;
-        run(
-            &mut cluster.connect()?,
-            [
-                "CREATE DATABASE target TEMPLATE template0",
-                "GRANT CREATE ON DATABASE target TO keeper",
-            ],
-        )?;
+        cluster.connect()?.run([
+            "CREATE DATABASE target TEMPLATE template0",
+            "GRANT CREATE ON DATABASE target TO keeper",
+        ])?;
         let mut client = cluster.connect_to("target")?;
         let rows = "INSERT INTO t (note) SELECT repeat('n', 200) FROM generate_series(1, 50000)";
-        run(&mut client, [of_keeper, TABLE, rows, "ANALYZE t"])?;
+        client.run([of_keeper, TABLE, rows, "ANALYZE t"])?;
         let stopped = psql(cluster, "keeper", "target", &script, true)?;
         ensure!(
             !stopped.success && stopped.errors.contains("No space left on device"),
             "{stopped:?}"
         );
-        let name = value(
-            &mut client,
-            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'snowflake_script%'",
-        )?;
-        let done = number(
-            &mut client,
-            &format!("SELECT rows_copied FROM {name}.widening_progress"),
-        )?;
+        let name = client
+            .value("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'snowflake_script%'")?;
+        let done = client.number(&format!("SELECT rows_copied FROM {name}.widening_progress"))?;
         ensure!(done > 0 && done < 50_000, "{done} rows");
         enlarge(directory)?;
         let again = psql(cluster, "keeper", "target", &script, true)?;
         ensure!(again.success, "{again:?}");
         assert_same_schema(&expected, &schema(cluster, "target")?, "after a full disk");
-        answers(
-            &mut client,
+        client.answers(
             "SELECT concat_ws(' ', count(*), sum(id)) FROM t",
             "50000 1250025000",
         )

@@ -33,13 +33,11 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute("SET client_min_messages = error; CREATE ROLE keeper; GRANT CREATE ON DATABASE postgres TO keeper; SET ROLE keeper")?;
-    run(client, [BY_PATH, INDEXES_BY_PATH])?;
+    client.run([BY_PATH, INDEXES_BY_PATH])?;
     let is_old = cluster.installation().major < 17;
     if is_old {
         // Planning a query inlines them.
-        run(
-            client,
-            [
+        client.run([
                 "CREATE INDEX ON in_index (inlined(note)); CREATE INDEX ON in_key (inlined(note)); CREATE INDEX ON in_trigger (inlined(note))",
             ],
         )?;
@@ -76,7 +74,7 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
         fresh.batch_execute("CALL snowflake_migrate.run('in_index')")?;
     } else {
         let plan = "SELECT * FROM snowflake_migrate.plan('in_index')";
-        let refused = refused(&mut fresh, plan, "55000")?;
+        let refused = fresh.refused(plan, "55000")?;
         assert!(
             refused.detail.contains(
                 "index in_index_called_idx uses a function that finds others by search_path"
@@ -100,7 +98,7 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
     online::migrate(&mut fresh, "'in_trigger'")?;
     fresh.batch_execute("UPDATE in_trigger SET note = 'A' WHERE note = 'A1'")?;
     let touched = "SELECT string_agg(note, ' ') FROM in_trigger WHERE note = lower(note)";
-    answers(&mut fresh, touched, "a")?;
+    fresh.answers(touched, "a")?;
     Ok(())
 }
 
@@ -140,8 +138,7 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
             &format!("SELECT id FROM {table} WHERE note = 'new'"),
         )?);
         for online in [false, true] {
-            answers(
-                client,
+            client.answers(
                 &format!(
                     "SELECT count(*) FROM snowflake_migrate.plan('{table}', online => {online})"
                 ),
@@ -149,13 +146,11 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
             )?;
         }
         // Without a column named, the audit finds the one whose default generates IDs.
-        let findings: Vec<String> = column(
-            client,
-            &format!("SELECT finding FROM snowflake_audit('{table}', expected_nodes => '{{1}}')"),
-        )?;
+        let findings: Vec<String> = client.column(&format!(
+            "SELECT finding FROM snowflake_audit('{table}', expected_nodes => '{{1}}')"
+        ))?;
         assert!(findings.is_empty(), "{table}: {findings:?}");
-        answers(
-            client,
+        client.answers(
             &format!(
                 "SELECT count(*) FROM snowflake_migrate.columns WHERE table_name::text = '{table}'"
             ),
@@ -170,8 +165,7 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
         client.batch_execute(&format!(
             "CALL snowflake_migrate.revert('{table}'); INSERT INTO {table} (note) VALUES ('reverted')"
         ))?;
-        answers(
-            client,
+        client.answers(
             &format!("SELECT id FROM {table} WHERE note = 'reverted'"),
             2,
         )?;
@@ -195,9 +189,9 @@ fn lock_timeout_is_the_callers_again() -> Result<()> {
         // Not in one text, whose settings a ROLLBACK would restore.
         client.batch_execute(&format!("SET lock_timeout = '{timeout}'"))?;
         client.batch_execute("BEGIN; CALL snowflake_migrate.run('t')")?;
-        answers(client, "SHOW lock_timeout", timeout)?;
+        client.answers("SHOW lock_timeout", timeout)?;
         client.batch_execute("CALL snowflake_migrate.revert('t')")?;
-        answers(client, "SHOW lock_timeout", timeout)?;
+        client.answers("SHOW lock_timeout", timeout)?;
         client.batch_execute("ROLLBACK")?;
         // Each statement of an online migration, in a transaction block.
         let steps = online::plan(client, "'u'")?;
@@ -208,12 +202,12 @@ fn lock_timeout_is_the_callers_again() -> Result<()> {
             }
             client.batch_execute("BEGIN")?;
             client.batch_execute(&step.statement)?;
-            answers(client, "SHOW lock_timeout", timeout)?;
+            client.answers("SHOW lock_timeout", timeout)?;
             // The plan is cancelled by the next statements for the second time.
             client.batch_execute(if step.is_swap() { "ROLLBACK" } else { "COMMIT" })?;
         }
         client.batch_execute("BEGIN; CALL snowflake_migrate.revert('u')")?;
-        answers(client, "SHOW lock_timeout", timeout)?;
+        client.answers("SHOW lock_timeout", timeout)?;
         client.batch_execute("COMMIT")?;
     }
     Ok(())
@@ -234,9 +228,7 @@ fn a_definer_function_of_the_owner_migrates_for_other_roles() -> Result<()> {
              END $$"
         )
     };
-    run(
-        client,
-        [
+    client.run([
             "SET client_min_messages = error; CREATE ROLE keeper; CREATE ROLE caller; CREATE SCHEMA app AUTHORIZATION keeper; GRANT USAGE ON SCHEMA app TO caller",
             "SET ROLE keeper; CREATE TABLE app.t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text);
              CREATE TABLE app.r (t_id int REFERENCES app.t); INSERT INTO app.t (note) VALUES ('x'); INSERT INTO app.r VALUES (1)",
@@ -252,12 +244,11 @@ fn a_definer_function_of_the_owner_migrates_for_other_roles() -> Result<()> {
                 .batch_execute(&format!("SELECT app.{function}('{what}')"))
                 .with_context(|| format!("{function}: {what}"))?;
             // The caller has gained nothing.
-            refused(client, "ALTER TABLE app.t ADD x int", "42501")?;
+            client.refused("ALTER TABLE app.t ADD x int", "42501")?;
             client.batch_execute("RESET SESSION AUTHORIZATION")?;
         }
     }
-    let owners: Vec<String> = column(
-        client,
+    let owners: Vec<String> = client.column(
         "SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'app'::regnamespace",
     )?;
     assert_eq!(owners, ["keeper"]);
@@ -269,9 +260,7 @@ fn roles_that_insert_but_do_not_generate_ids_are_named() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
-    run(
-        client,
-        [
+    client.run([
             "SET client_min_messages = error; REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC;
              CREATE ROLE owner; CREATE ROLE inserting; CREATE ROLE member IN ROLE inserting; CREATE ROLE by_column; CREATE ROLE of_child; CREATE ROLE of_view;
              CREATE ROLE reading; CREATE ROLE generating; CREATE ROLE below IN ROLE generating; GRANT EXECUTE ON FUNCTION snowflake_nextval() TO owner, generating;
@@ -286,7 +275,7 @@ fn roles_that_insert_but_do_not_generate_ids_are_named() -> Result<()> {
         "CALL snowflake_migrate.run('t')",
         "SELECT * FROM snowflake_migrate.plan('t', online => true)",
     ] {
-        let refused = refused(client, statement, "42501")?;
+        let refused = client.refused(statement, "42501")?;
         for part in [
             "roles that may insert into public.t may not execute snowflake_nextval(): by_column, inserting, of_child, of_view.",
             "GRANT EXECUTE ON FUNCTION public.snowflake_nextval() TO by_column, inserting, of_child, of_view.",
@@ -294,9 +283,7 @@ fn roles_that_insert_but_do_not_generate_ids_are_named() -> Result<()> {
             assert!(refused.detail.contains(part), "{part}: {refused}");
         }
     }
-    run(
-        client,
-        [
+    client.run([
             "RESET ROLE; GRANT EXECUTE ON FUNCTION public.snowflake_nextval() TO by_column, inserting, of_child, of_view",
             "SET ROLE owner; CALL snowflake_migrate.run('t'); RESET ROLE; GRANT USAGE ON SCHEMA public TO PUBLIC",
         ],
@@ -315,9 +302,7 @@ fn roles_that_insert_but_do_not_generate_ids_are_named() -> Result<()> {
     }
     // Thousands of roles, half of them members of others.
     let roles = tier::size(300, 3000);
-    run(
-        client,
-        [
+    client.run([
             format!(
                 "CREATE TABLE many (id bigserial PRIMARY KEY);
                  DO $$ BEGIN FOR n IN 1..{roles} LOOP
@@ -327,11 +312,7 @@ fn roles_that_insert_but_do_not_generate_ids_are_named() -> Result<()> {
             ),
         ],
     )?;
-    let refused = refused(
-        client,
-        "SELECT * FROM snowflake_migrate.plan('many')",
-        "42501",
-    )?;
+    let refused = client.refused("SELECT * FROM snowflake_migrate.plan('many')", "42501")?;
     // Half of them are members of the others, and twenty are named.
     let rest = format!(
         "and {} more. GRANT EXECUTE ON FUNCTION public.snowflake_nextval() TO PUBLIC",
@@ -360,7 +341,7 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
              CREATE TABLE s{n} (p_id int REFERENCES p{n}); INSERT INTO p{n} SELECT FROM generate_series(1, 100); INSERT INTO c{n} (p_id) SELECT id FROM p{n}"
         )
     };
-    run(client, [tables(1), tables(2), tables(3)])?;
+    client.run([tables(1), tables(2), tables(3)])?;
     client.batch_execute(
         "CREATE TABLE part (k int, p_id int REFERENCES p1) PARTITION BY LIST (k);
          CREATE TABLE part1 PARTITION OF part FOR VALUES IN (1); CREATE TABLE part2 PARTITION OF part FOR VALUES IN (2); RESET ROLE",
@@ -369,17 +350,17 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
         format!("ALTER TABLE c{n} DISABLE TRIGGER ALL; ALTER TABLE p{n} DISABLE TRIGGER ALL; DO $$ DECLARE name text; BEGIN
              FOR name IN SELECT tgname FROM pg_trigger WHERE tgrelid = 's{n}'::regclass LOOP EXECUTE format('ALTER TABLE s{n} ENABLE REPLICA TRIGGER %I', name); END LOOP; END $$")
     };
-    run(client, [disable(1), disable(2), disable(3)])?;
+    client.run([disable(1), disable(2), disable(3)])?;
     client.batch_execute(
         "ALTER TABLE part1 DISABLE TRIGGER ALL; INSERT INTO c1 (p_id) VALUES (5000)",
     )?;
-    let before: Vec<String> = column(client, TRIGGERS)?;
+    let before: Vec<String> = client.column(TRIGGERS)?;
     let detail = "rows of public.c1 violate foreign key c1_p_id_fkey, whose triggers are disabled";
     for online in [false, true] {
         let plan =
             format!("SELECT * FROM snowflake_migrate.plan('c1', 'p_id', online => {online})");
         let plan = plan.replace("'c1', 'p_id'", "'p1'");
-        let refused = refused(client, &plan, "55000")?;
+        let refused = client.refused(&plan, "55000")?;
         if !online {
             assert!(refused.detail.contains(detail), "{refused}");
             let (_, shown) = refused
@@ -392,8 +373,7 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
         }
     }
     // The owner cannot disable such triggers again.
-    let refused = refused(
-        client,
+    let refused = client.refused(
         "SET ROLE keeper; SELECT * FROM snowflake_migrate.plan('p2')",
         "42501",
     )?;
@@ -407,7 +387,7 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
         "RESET ROLE; DELETE FROM c1 WHERE p_id = 5000; CALL snowflake_migrate.run('p1')",
     )?;
     assert_eq!(
-        column::<String>(client, TRIGGERS)?,
+        client.column::<String>(TRIGGERS)?,
         before,
         "by snowflake_migrate"
     );
@@ -419,14 +399,14 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
         true,
     )?;
     ensure!(pasted.success, "{pasted:?}");
-    assert_eq!(column::<String>(client, TRIGGERS)?, before, "by the plan");
+    assert_eq!(client.column::<String>(TRIGGERS)?, before, "by the plan");
     online::migrate(client, "'p3'")?;
-    assert_eq!(column::<String>(client, TRIGGERS)?, before, "online");
+    assert_eq!(client.column::<String>(TRIGGERS)?, before, "online");
     client.batch_execute(
         "CALL snowflake_migrate.revert('p1'); CALL snowflake_migrate.revert('p3')",
     )?;
     assert_eq!(
-        column::<String>(client, TRIGGERS)?,
+        client.column::<String>(TRIGGERS)?,
         before,
         "after reverting"
     );
@@ -445,12 +425,12 @@ fn derived_statistics_are_collected_again() -> Result<()> {
          INSERT INTO plain SELECT FROM generate_series(1, 1000); ANALYZE",
     )?;
     let both = "SELECT format('%s %s', (SELECT count(*) FROM pg_stats_ext WHERE dependencies IS NOT NULL), (SELECT count(*) FROM pg_stats WHERE tablename = 'e_expr_idx'))";
-    answers(client, both, "1 1")?;
+    client.answers(both, "1 1")?;
     client.batch_execute("CALL snowflake_migrate.run('s'); CALL snowflake_migrate.run('e')")?;
-    answers(client, both, "1 1")?;
+    client.answers(both, "1 1")?;
     let analyze =
         "SELECT statement FROM snowflake_migrate.plan('plain') WHERE statement LIKE 'ANALYZE%'";
-    answers(client, analyze, "ANALYZE public.plain (id)")?;
+    client.answers(analyze, "ANALYZE public.plain (id)")?;
     Ok(())
 }
 
@@ -464,8 +444,7 @@ fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
         "SET client_min_messages = error;
          CREATE TABLE t (tenant int, id bigserial, note text, PRIMARY KEY (tenant, id)); INSERT INTO t (tenant) SELECT n % 7 FROM generate_series(1, {rows}) AS n",
     ))?;
-    let statements: Vec<String> = column(
-        client,
+    let statements: Vec<String> = client.column(
         "SELECT statement FROM snowflake_migrate.plan('t') WHERE statement IS NOT NULL ORDER BY step",
     )?;
     for revert in [false, true] {
@@ -489,12 +468,9 @@ fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
                 "it did not wait"
             );
             // The scan has left its lock, which it took before.
-            let scanned = number(
-                &mut observer,
-                &format!(
-                    "SELECT count(*) FROM pg_locks WHERE pid = {pid} AND relation = 't'::regclass AND mode = 'AccessShareLock' AND granted"
-                ),
-            )?;
+            let scanned = observer.number(&format!(
+                "SELECT count(*) FROM pg_locks WHERE pid = {pid} AND relation = 't'::regclass AND mode = 'AccessShareLock' AND granted"
+            ))?;
             holder.batch_execute("COMMIT")?;
             running.join().expect("the session's thread")?;
             Ok(scanned)
@@ -503,7 +479,7 @@ fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
     }
     // A sequence that has got above the first snowflake ID since is noticed under the lock.
     client.batch_execute("BEGIN; SELECT setval('t_id_seq', 9000000000000000000); SELECT snowflake_migrate_internal.record_origin('t', 'id'); COMMIT")?;
-    let refused = refused(client, &statements[1], "55000")?;
+    let refused = client.refused(&statements[1], "55000")?;
     assert!(
         refused
             .detail
@@ -511,12 +487,9 @@ fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
         "{refused}"
     );
     client.batch_execute(&format!("SELECT setval('t_id_seq', {})", rows + 1))?;
-    run(
-        client,
-        [statements[1].as_str(), "CALL snowflake_migrate.revert('t')"],
-    )?;
-    let last_old = number(client, "SELECT max(id) FROM t WHERE id < 1000000000")?;
-    answers(client, "SELECT last_value FROM t_id_seq", last_old)?;
+    client.run([statements[1].as_str(), "CALL snowflake_migrate.revert('t')"])?;
+    let last_old = client.number("SELECT max(id) FROM t WHERE id < 1000000000")?;
+    client.answers("SELECT last_value FROM t_id_seq", last_old)?;
     Ok(())
 }
 
@@ -526,14 +499,11 @@ fn a_prepared_transaction_that_holds_a_lock_is_named() -> Result<()> {
         .conf("max_prepared_transactions", 5)
         .start_with_migrate()?;
     let mut client = cluster.connect()?;
-    run(
-        &mut client,
-        [
-            "CREATE TABLE t (id serial PRIMARY KEY)",
-            "BEGIN",
-            "INSERT INTO t DEFAULT VALUES; PREPARE TRANSACTION 'it''s mine'",
-        ],
-    )?;
+    client.run([
+        "CREATE TABLE t (id serial PRIMARY KEY)",
+        "BEGIN",
+        "INSERT INTO t DEFAULT VALUES; PREPARE TRANSACTION 'it''s mine'",
+    ])?;
     let missed = "SET client_min_messages = notice; SET ROLE postgres;
         SELECT snowflake_migrate_internal.lock_missed(ARRAY['t'::regclass], 'ACCESS EXCLUSIVE', clock_timestamp(), clock_timestamp() - interval '6 seconds');\n";
     let waiting = psql(&cluster, "postgres", "postgres", missed, true)?;
@@ -543,8 +513,7 @@ fn a_prepared_transaction_that_holds_a_lock_is_named() -> Result<()> {
             .contains("Held by prepared transactions 'it''s mine'."),
         "{waiting:?}"
     );
-    let refused = refused(
-        &mut client,
+    let refused = client.refused(
         "SELECT snowflake_migrate_internal.lock_missed(ARRAY['t'::regclass], 'ACCESS EXCLUSIVE', clock_timestamp() - interval '1 hour', clock_timestamp())",
         "55P03",
     )?;
@@ -594,37 +563,27 @@ fn more_locks_than_the_server_has_room_for_are_refused() -> Result<()> {
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute("SET client_min_messages = error")?;
-    let room = number(
-        client,
-        "SELECT snowflake_migrate_internal.lock_slots() * 10",
-    )?;
+    let room = client.number("SELECT snowflake_migrate_internal.lock_slots() * 10")?;
     let mut outcomes = Vec::new();
     for count in [15, 30, 50, 75, 100, 130] {
         let name = format!("p{count}");
         partitions(client, &name, count)?;
-        let needed = number(
-            client,
-            &format!(
-                "SELECT sum(locks)::bigint FROM snowflake_migrate_internal.lock_needs(ARRAY[('{name}', 'id')::snowflake_migrate_internal.key])"
-            ),
-        )?;
+        let needed = client.number(&format!(
+            "SELECT sum(locks)::bigint FROM snowflake_migrate_internal.lock_needs(ARRAY[('{name}', 'id')::snowflake_migrate_internal.key])"
+        ))?;
         let planned =
             client.simple_query(&format!("SELECT * FROM snowflake_migrate.plan('{name}')"));
         let is_refused = planned.is_err();
-        let note = number(
-            client,
-            &format!(
-                "SELECT count(*) FROM snowflake_migrate.plan('{name}') WHERE note LIKE '%Needs about % locks%'"
-            ),
-        );
+        let note = client.number(&format!(
+            "SELECT count(*) FROM snowflake_migrate.plan('{name}') WHERE note LIKE '%Needs about % locks%'"
+        ));
         ensure!(is_refused || note? == i64::from(needed > room), "{count}");
         let mut fresh = cluster.connect()?;
         let altered = fresh.batch_execute(&format!(
             "BEGIN; ALTER TABLE {name} ALTER COLUMN id TYPE bigint"
         ));
         let taken = if altered.is_ok() {
-            number(
-                &mut fresh,
+            fresh.number(
                 "SELECT count(*) FROM (SELECT DISTINCT locktype, relation, classid, objid FROM pg_locks WHERE pid = pg_backend_pid()) AS l",
             )?
         } else {
@@ -669,9 +628,7 @@ fn objects_planted_on_the_callers_path_are_not_called() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
-    run(
-        client,
-        [
+    client.run([
             "SET client_min_messages = error; CREATE ROLE mallory; CREATE SCHEMA arms AUTHORIZATION mallory;
              GRANT USAGE ON SCHEMA arms TO PUBLIC; CREATE ROLE keeper; CREATE SCHEMA app AUTHORIZATION keeper; CREATE DOMAIN app.key AS bigint; GRANT USAGE ON SCHEMA app TO mallory",
             "SET ROLE mallory;
@@ -704,7 +661,7 @@ fn objects_planted_on_the_callers_path_are_not_called() -> Result<()> {
     ] {
         for role in ["keeper", "postgres"] {
             place += 1;
-            run(client, [format!(
+            client.run([format!(
                 "SET ROLE keeper; CREATE TABLE app.d{place} (tenant int, id app.key, PRIMARY KEY (tenant, id)); CREATE SEQUENCE app.d{place}_id_seq;
                  ALTER TABLE app.d{place} ALTER id SET DEFAULT nextval('app.d{place}_id_seq'); CREATE TABLE app.w{place} (id serial PRIMARY KEY);
                  CREATE TABLE app.r{place} (w_id smallint REFERENCES app.w{place}); CREATE TABLE app.o{place} (id serial PRIMARY KEY);
@@ -786,10 +743,7 @@ fn tables_with_deferred_constraints_and_triggers_are_migrated() -> Result<()> {
                 if online && table != "own.t" {
                     online::migrate(&mut client, &format!("'{table}'"))?;
                 } else {
-                    run(
-                        &mut client,
-                        [format!("CALL snowflake_migrate.run('{table}')")],
-                    )?;
+                    client.run([format!("CALL snowflake_migrate.run('{table}')")])?;
                 }
             }
             // Places are exchanged, and the trigger fires, at the end of the transaction.
@@ -797,14 +751,11 @@ fn tables_with_deferred_constraints_and_triggers_are_migrated() -> Result<()> {
                 "BEGIN; UPDATE own.t SET place = 501 - place; INSERT INTO own.p (note) VALUES ('new');
                  INSERT INTO own.c SELECT max(id) FROM own.p; COMMIT",
             )?;
-            answers(&mut admin, "SELECT n FROM own.counted", 501)?;
+            admin.answers("SELECT n FROM own.counted", 501)?;
             let kept = "SELECT count(*) FROM pg_constraint WHERE connamespace = 'own'::regnamespace AND condeferrable AND condeferred";
-            answers(&mut admin, kept, 4)?;
+            admin.answers(kept, 4)?;
             for table in ["own.t", "own.p"] {
-                run(
-                    &mut client,
-                    [format!("CALL snowflake_migrate.revert('{table}')")],
-                )?;
+                client.run([format!("CALL snowflake_migrate.revert('{table}')")])?;
             }
         }
     }

@@ -56,8 +56,7 @@ fn five_thousand_functions_are_searched_in_seconds() -> Result<()> {
              || CASE WHEN i % 50 = 0 THEN 'v := nextval(''t_id_seq'');' ELSE '' END
              || CASE WHEN i % 500 = 0 THEN 'INSERT INTO h SELECT * FROM t;' ELSE '' END || ' RETURN v; END'); END LOOP; END $do$",
     ))?;
-    answers(
-        client,
+    client.answers(
         "SELECT string_agg(stage || ' ' || n, ' ' ORDER BY stage) FROM (SELECT stage, count(*) AS n FROM snowflake_migrate_internal.findings(ARRAY[('t', 'id')::snowflake_migrate_internal.key], true) GROUP BY stage) AS s",
         format!(
             "default {0} held {0} shadow {1}",

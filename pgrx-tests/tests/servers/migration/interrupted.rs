@@ -84,7 +84,7 @@ fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
     assert!(plan(client, "'t'")?.is_empty());
     assert_eq!(foreign_keys(client)?, before.keys);
     let insert = "INSERT INTO t (parent) VALUES (10) RETURNING id";
-    let id = number(client, insert)?;
+    let id = client.number(insert)?;
     assert!(id > 1 << 40, "{id} is no snowflake ID");
     client.batch_execute(&format!(
         "INSERT INTO child VALUES ({id}); INSERT INTO grandchild VALUES ({id}, {id})"
@@ -94,11 +94,11 @@ fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
         "INSERT INTO grandchild VALUES (11)",
         "INSERT INTO t (parent) VALUES (11)",
     ] {
-        refused(client, violation, "23503")?;
+        client.refused(violation, "23503")?;
     }
     client.batch_execute("CALL snowflake_migrate.revert('t')")?;
     // 200 numbers from 10 on in steps of 5; recovery leaves some out.
-    let next = number(client, insert)?;
+    let next = client.number(insert)?;
     assert!(
         (1010..3000).contains(&next) && next % 5 == 0,
         "{next} is not the next number"
@@ -134,13 +134,13 @@ fn a_migration_interrupted_at_any_step_is_finished() -> Result<()> {
         assert_unchanged(&cluster, &now, statement)?;
 
         // The server's end, with the statement done but not committed.
-        run(&mut client, ["BEGIN", statement])?;
+        client.run(["BEGIN", statement])?;
         client = kill_and_start(&mut cluster)?;
         assert_eq!(plan(&mut client, "'t'")?, left);
         assert_unchanged(&cluster, &now, statement)?;
 
         // And with the statement done.
-        run(&mut client, [statement])?;
+        client.run([statement])?;
         client = kill_and_start(&mut cluster)?;
         assert_eq!(contents(&mut client)?, before.rows);
     }
@@ -169,11 +169,7 @@ fn an_interrupted_call_changes_nothing() -> Result<()> {
     client = kill_and_start(&mut cluster)?;
     assert_eq!(plan(&mut client, "'t'")?, before.plan);
     assert_unchanged(&cluster, &before.schema, "interrupted")?;
-    answers(
-        &mut client,
-        "SELECT count(*) FROM snowflake_migrate_internal.origins",
-        0,
-    )?;
+    client.answers("SELECT count(*) FROM snowflake_migrate_internal.origins", 0)?;
     Ok(())
 }
 
@@ -196,9 +192,9 @@ fn an_interrupted_revert_changes_nothing() -> Result<()> {
 
     // Reverted half way: only what was changed is restored.
     let half = plan(&mut client, "'t'")?;
-    run(&mut client, [&half[0], revert])?;
+    client.run([&half[0], revert])?;
     assert_eq!(plan(&mut client, "'t'")?.len(), half.len());
-    run(&mut client, ["CALL snowflake_migrate.run('t')", revert])
+    client.run(["CALL snowflake_migrate.run('t')", revert])
 }
 
 #[test]
@@ -217,8 +213,8 @@ fn the_switch_is_refused_without_an_earlier_statement() -> Result<()> {
         client.batch_execute("BEGIN")?;
         let is_run = |position: usize| left_out < switch && position != left_out;
         let earlier = whole[..switch].iter().enumerate();
-        run(client, earlier.filter(|it| is_run(it.0)).map(|it| it.1))?;
-        let refused = refused(client, &whole[switch], "55000")?;
+        client.run(earlier.filter(|it| is_run(it.0)).map(|it| it.1))?;
+        let refused = client.refused(&whole[switch], "55000")?;
         assert!(refused.hint.contains("in order"), "{refused}");
         client.batch_execute("ROLLBACK")?;
     }
@@ -236,29 +232,26 @@ fn rows_inserted_between_two_steps_are_respected() -> Result<()> {
     // IDs that no new one may meet.
     client.batch_execute("CREATE TABLE big (id bigserial PRIMARY KEY)")?;
     let of_big = plan(client, "'big'")?;
-    run(
-        client,
-        [
-            &of_big[0],
-            "INSERT INTO big VALUES (snowflake_max_id('infinity'))",
-        ],
-    )?;
-    let refused = refused(client, &of_big[1], "55000")?;
+    client.run([
+        &of_big[0],
+        "INSERT INTO big VALUES (snowflake_max_id('infinity'))",
+    ])?;
+    let refused = client.refused(&of_big[1], "55000")?;
     assert!(
         refused.detail.contains("not below the first snowflake ID"),
         "{refused}"
     );
     client.batch_execute("DELETE FROM big")?;
-    answers(client, insert, 1)?;
+    client.answers(insert, 1)?;
     // Numbers that were used are not used again.
     client
         .batch_execute("DROP TABLE big; CREATE TABLE big (id int GENERATED ALWAYS AS IDENTITY)")?;
     let of_big = plan(client, "'big'")?;
     client.batch_execute(&of_big[0])?;
     client.batch_execute("INSERT INTO big SELECT FROM generate_series(1, 50); DELETE FROM big")?;
-    run(client, &of_big[1..])?;
+    client.run(&of_big[1..])?;
     client.batch_execute("CALL snowflake_migrate.revert('big')")?;
-    answers(client, insert, 51)?;
+    client.answers(insert, 51)?;
     Ok(())
 }
 
@@ -282,7 +275,7 @@ fn psql_that_continues_after_errors_does_no_harm() -> Result<()> {
         holding.rollback()?;
         // No session gets snowflake IDs while a column is too narrow.
         let kind = "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 't'::regclass AND attname = 'id'";
-        answers(client, kind, "a")?;
+        client.answers(kind, "a")?;
         assert!(!plan(client, "'t'")?.is_empty());
     }
     assert_eq!(through_psql(script)?.errors, "");
@@ -298,7 +291,7 @@ fn two_sessions_migrate_a_table_at_once() -> Result<()> {
     let before = prepare(&mut client, &cluster)?;
     client.batch_execute("BEGIN; CALL snowflake_migrate.run('t')")?;
     let run = "SET lock_timeout = 0; CALL snowflake_migrate.run('t')";
-    let told = refused(&mut cluster.connect()?, run, "55P03")?;
+    let told = cluster.connect()?.refused(run, "55P03")?;
     let pid = ids::backend_pid(&mut client)?;
     assert_eq!(told.detail, format!("It is process {pid}."), "{told}");
     client.batch_execute("COMMIT")?;
@@ -334,14 +327,17 @@ fn tables_changed_after_their_migration_are_reverted() -> Result<()> {
         ("d", 1001),
     ] {
         let insert = format!("INSERT INTO {table} VALUES (DEFAULT) RETURNING id");
-        answers(client, &insert, next)?;
+        client.answers(&insert, next)?;
     }
     // A sequence whose type's end is reached has no next number.
-    refused(client, "INSERT INTO e VALUES (DEFAULT)", "2200H")?;
+    client.refused("INSERT INTO e VALUES (DEFAULT)", "2200H")?;
     let strangers = "SELECT count(*) FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.relkind = 'S' AND a.grantee = 'stranger'::regrole";
-    answers(client, strangers, 0)?;
-    answers(client, "SELECT concat_ws(' ', obj_description('b_id_seq'::regclass, 'pg_class'), has_sequence_privilege('reader', 'b_id_seq', 'USAGE'),
-                              pg_get_serial_sequence('b', 'id'), pg_get_serial_sequence('elsewhere.a2', 'id'), pg_get_serial_sequence('elsewhere.c', 'id'))", "b t public.b_id_seq elsewhere.anew elsewhere.c_id_seq")?;
+    client.answers(strangers, 0)?;
+    client.answers(
+        "SELECT concat_ws(' ', obj_description('b_id_seq'::regclass, 'pg_class'), has_sequence_privilege('reader', 'b_id_seq', 'USAGE'),
+                              pg_get_serial_sequence('b', 'id'), pg_get_serial_sequence('elsewhere.a2', 'id'), pg_get_serial_sequence('elsewhere.c', 'id'))",
+        "b t public.b_id_seq elsewhere.anew elsewhere.c_id_seq",
+    )?;
     Ok(())
 }
 
@@ -356,7 +352,7 @@ fn records_follow_changes_by_hand_and_dropped_tables() -> Result<()> {
          SELECT snowflake_migrate_internal.record_origin('f', 'id'); ALTER TABLE f ALTER id DROP IDENTITY; ALTER TABLE f ALTER id SET DEFAULT nextval('own');
          CALL snowflake_migrate.run('f'); INSERT INTO f VALUES (DEFAULT); CALL snowflake_migrate.revert('f')",
     )?;
-    answers(client, "INSERT INTO f VALUES (DEFAULT) RETURNING id", 77)?;
+    client.answers("INSERT INTO f VALUES (DEFAULT) RETURNING id", 77)?;
     // Dropped tables are forgotten, and not dumped.
     client.batch_execute(
         "CREATE TABLE g (id serial); CALL snowflake_migrate.run('g'); DROP TABLE g",
@@ -367,8 +363,8 @@ fn records_follow_changes_by_hand_and_dropped_tables() -> Result<()> {
         "{dumped}"
     );
     let stale = "SELECT count(*) FROM snowflake_migrate_internal.origins AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o.target)";
-    answers(client, stale, 1)?;
+    client.answers(stale, 1)?;
     client.batch_execute("CALL snowflake_migrate.run('f')")?;
-    answers(client, stale, 0)?;
+    client.answers(stale, 0)?;
     Ok(())
 }

@@ -16,9 +16,7 @@ const WRITERS: usize = 4;
 
 /// Orders with lines, of a key that has used 99.9 % of its numbers.
 fn set_up(client: &mut Client, key: &str) -> Result<()> {
-    run(
-        client,
-        [
+    client.run([
             format!("CREATE TABLE orders (id {key} PRIMARY KEY, note text)"),
             "CREATE TABLE lines (id bigserial PRIMARY KEY, order_id integer NOT NULL REFERENCES orders)".to_owned(),
             "CREATE INDEX ON lines (order_id)".to_owned(),
@@ -82,12 +80,10 @@ fn runs_through_the_end(key: &str) -> Result<()> {
         migrated?;
         Ok(orders)
     })?;
-    let beyond = number(
-        &mut client,
-        &format!("SELECT count(*) FROM lines WHERE order_id > {END}"),
-    )?;
-    answers(
-        &mut client,
+    let beyond = client.number(&format!(
+        "SELECT count(*) FROM lines WHERE order_id > {END}"
+    ))?;
+    client.answers(
         "SELECT count(DISTINCT id) FROM orders WHERE note = 'new'",
         orders,
     )?;
@@ -120,22 +116,20 @@ fn the_end_may_change_on_the_way() -> Result<()> {
     run_before(client, keeping, Step::is_swap)?;
     client.batch_execute("CALL snowflake_migrate.revert('orders')")?;
     let columns = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attnum > 0 AND NOT attisdropped";
-    answers(client, columns, 2)?;
+    client.answers(columns, 2)?;
     run_before(client, "'orders'", Step::is_swap)?;
     let swap = online::plan(client, keeping)?;
     assert_eq!(swap.len(), 1, "{swap:?}");
-    run(client, online::statements(&swap))?;
-    answers(
-        client,
+    client.run(online::statements(&swap))?;
+    client.answers(
         "INSERT INTO orders (note) VALUES ('next') RETURNING id",
         END - 10 * LEFT + 1,
     )?;
-    answers(
-        client,
+    client.answers(
         "SELECT snowflake_internal.set_boundary_of('orders', 'id') IS NULL",
         "t",
     )?;
-    refused(client, "CALL snowflake_migrate.revert('orders')", "55000")?;
+    client.refused("CALL snowflake_migrate.revert('orders')", "55000")?;
     Ok(())
 }
 
@@ -145,29 +139,24 @@ fn sequences_are_widened_where_that_is_allowed() -> Result<()> {
     let cluster = Cluster::builder().without_preload().start_with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
-    run(
-        client,
-        [
-            "CREATE ROLE other",
-            "CREATE SEQUENCE others AS integer",
-            "ALTER SEQUENCE others OWNER TO other",
-            "CREATE TABLE of_other (id integer PRIMARY KEY DEFAULT nextval('others'))",
-            "CREATE ROLE app; GRANT USAGE ON SEQUENCE others TO app; ALTER TABLE of_other OWNER TO app",
-            "CREATE TABLE wide (id serial PRIMARY KEY)",
-            "ALTER TABLE wide ALTER id TYPE bigint",
-            "CREATE SEQUENCE bounded AS integer MAXVALUE 5000",
-            "CREATE TABLE of_bounded (id integer PRIMARY KEY DEFAULT nextval('bounded'))",
-            "CREATE TABLE negative (id serial PRIMARY KEY)",
-            "ALTER SEQUENCE negative_id_seq MINVALUE -2147483648 RESTART WITH -2147483648",
-            "INSERT INTO negative DEFAULT VALUES",
-            "CREATE TABLE parent (id bigint PRIMARY KEY)",
-            "CREATE TABLE child (parent_id integer REFERENCES parent)",
-        ],
-    )?;
-    let refused = expect_error(
-        client,
-        "SELECT * FROM snowflake_migrate.plan('of_other', keep_sequence => true)",
-    )?;
+    client.run([
+        "CREATE ROLE other",
+        "CREATE SEQUENCE others AS integer",
+        "ALTER SEQUENCE others OWNER TO other",
+        "CREATE TABLE of_other (id integer PRIMARY KEY DEFAULT nextval('others'))",
+        "CREATE ROLE app; GRANT USAGE ON SEQUENCE others TO app; ALTER TABLE of_other OWNER TO app",
+        "CREATE TABLE wide (id serial PRIMARY KEY)",
+        "ALTER TABLE wide ALTER id TYPE bigint",
+        "CREATE SEQUENCE bounded AS integer MAXVALUE 5000",
+        "CREATE TABLE of_bounded (id integer PRIMARY KEY DEFAULT nextval('bounded'))",
+        "CREATE TABLE negative (id serial PRIMARY KEY)",
+        "ALTER SEQUENCE negative_id_seq MINVALUE -2147483648 RESTART WITH -2147483648",
+        "INSERT INTO negative DEFAULT VALUES",
+        "CREATE TABLE parent (id bigint PRIMARY KEY)",
+        "CREATE TABLE child (parent_id integer REFERENCES parent)",
+    ])?;
+    let refused = client
+        .expect_error("SELECT * FROM snowflake_migrate.plan('of_other', keep_sequence => true)")?;
     assert_eq!(refused.sqlstate, "42501", "{refused}");
     ensure!(
         refused
@@ -178,7 +167,7 @@ fn sequences_are_widened_where_that_is_allowed() -> Result<()> {
     // Only the sequence is narrow.
     let plan = "SELECT string_agg(statement, ';') FROM snowflake_migrate.plan('wide', keep_sequence => true)";
     ensure!(
-        value(client, plan)?.contains("widen_sequence('public.wide'"),
+        client.value(plan)?.contains("widen_sequence('public.wide'"),
         "{plan}"
     );
     for (table, column) in [
@@ -187,32 +176,24 @@ fn sequences_are_widened_where_that_is_allowed() -> Result<()> {
         ("negative", "id"),
         ("child", "parent_id"),
     ] {
-        run(
-            client,
-            [format!(
-                "CALL snowflake_migrate.run('{table}', '{column}', keep_sequence => true)"
-            )],
-        )?;
+        client.run([format!(
+            "CALL snowflake_migrate.run('{table}', '{column}', keep_sequence => true)"
+        )])?;
         let left = format!(
             "SELECT count(*) FROM snowflake_migrate.plan('{table}', '{column}', keep_sequence => true)"
         );
-        answers(client, &left, 0)?;
+        client.answers(&left, 0)?;
         let data_type = format!(
             "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attname = '{column}'"
         );
-        answers(client, &data_type, "bigint")?;
+        client.answers(&data_type, "bigint")?;
     }
     // A bound of its own stays, and is what ends first.
-    answers(
-        client,
+    client.answers(
         "SELECT concat_ws(' ', last_possible, limited_by) FROM snowflake_migrate.columns WHERE table_name = 'of_bounded'",
         "5000 the sequence",
     )?;
-    answers(
-        client,
-        "INSERT INTO negative DEFAULT VALUES RETURNING id",
-        -END,
-    )?;
+    client.answers("INSERT INTO negative DEFAULT VALUES RETURNING id", -END)?;
     Ok(())
 }
 
@@ -267,25 +248,22 @@ fn what_ends_first_is_known_for_every_shape() -> Result<()> {
         );
         client.batch_execute(&setup.replace('#', name))?;
         let unused = "SELECT count(*) FROM snowflake_migrate.columns WHERE coalesce(percent_used, days_left) IS NOT NULL";
-        answers(client, &format!("{unused} AND table_name = '{name}'"), 0)?;
+        client.answers(&format!("{unused} AND table_name = '{name}'"), 0)?;
         client.batch_execute(&format!("SELECT setval('{name}_id_seq', {last})"))?;
-        answers(client, &said, *expected)?;
+        client.answers(&said, *expected)?;
         // Who may not read the sequence learns what may end, not how far it is.
         let mut reader = cluster.connect_as("reader", "postgres")?;
         let (_, limit) = expected.split_once(' ').unwrap_or_default();
-        answers(&mut reader, &said, limit)?;
+        reader.answers(&said, limit)?;
     }
     // The rate of inserts since a known reset.
     let days = "SELECT days_left::text FROM snowflake_migrate.columns WHERE table_name = 'serial'";
     client.batch_execute("SELECT pg_stat_reset()")?;
-    assert_eq!(text(client, days)?, None);
-    run(
-        client,
-        [
-            "INSERT INTO serial SELECT FROM generate_series(1, 10000)",
-            "SELECT pg_stat_force_next_flush()",
-        ],
-    )?;
+    assert_eq!(client.text(days)?, None);
+    client.run([
+        "INSERT INTO serial SELECT FROM generate_series(1, 10000)",
+        "SELECT pg_stat_force_next_flush()",
+    ])?;
     let expected = "SELECT floor((2147483647 - 2000010000) / (10000 * 86400 / extract(epoch FROM now() - stats_reset)))
                     FROM pg_stat_database WHERE datname = current_database()";
     let row = client.query_one(

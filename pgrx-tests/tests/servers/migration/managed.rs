@@ -64,17 +64,14 @@ fn managed(tree: Installation) -> Result<Cluster> {
         .without_preload()
         .installation(tree)
         .start()?;
-    run(
-        &mut cluster.connect()?,
-        [
-            "CREATE ROLE app LOGIN",
-            "CREATE ROLE reporting",
-            "SET allow_in_place_tablespaces = on",
-            "CREATE TABLESPACE fast LOCATION ''",
-            "GRANT CREATE ON TABLESPACE fast TO app",
-            "CREATE DATABASE shop OWNER app TEMPLATE template0",
-        ],
-    )?;
+    cluster.connect()?.run([
+        "CREATE ROLE app LOGIN",
+        "CREATE ROLE reporting",
+        "SET allow_in_place_tablespaces = on",
+        "CREATE TABLESPACE fast LOCATION ''",
+        "GRANT CREATE ON TABLESPACE fast TO app",
+        "CREATE DATABASE shop OWNER app TEMPLATE template0",
+    ])?;
     let mut client = cluster.connect_to("shop")?;
     client.batch_execute(
         "CREATE SCHEMA vendor; CREATE EXTENSION vendor; GRANT USAGE ON SCHEMA vendor TO app",
@@ -203,16 +200,14 @@ fn follow(managed: &Cluster, bin: &Path, reader: Reader) -> Result<()> {
     let client = &mut managed.connect_to("shop")?;
     let types = "SELECT string_agg(attrelid::regclass || '.' || attname, ' ' ORDER BY attrelid::regclass::text, attname) FROM pg_attribute
         WHERE atttypid = 'int8'::regtype AND attrelid IN ('orders'::regclass, 'lines'::regclass, 'sold'::regclass)";
-    answers(client, types, "lines.id lines.order_id orders.id sold.id")?;
+    client.answers(types, "lines.id lines.order_id orders.id sold.id")?;
     let rows = "SELECT concat_ws(' ', (SELECT sum(id) FROM orders), (SELECT sum(order_id) FROM lines), (SELECT count(*) FROM sold))";
-    answers(client, rows, "12502500 20508500 9000")?;
-    answers(
-        client,
+    client.answers(rows, "12502500 20508500 9000")?;
+    client.answers(
         "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'snowflake%'",
         0,
     )?;
-    answers(
-        client,
+    client.answers(
         "SELECT has_table_privilege('reporting', 'sold', 'SELECT')",
         "t",
     )?;

@@ -10,8 +10,7 @@ use crate::support::*;
 
 /// A server with a database of those tables.
 fn start(tables: &Many) -> Result<Cluster> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         // All tables are rewritten in one transaction.
         .conf("max_locks_per_transaction", 512)
         .start_with_migrate()?;
@@ -52,10 +51,9 @@ fn narrow(client: &mut Client) -> Result<(i64, i64)> {
 /// Rows that were inserted since have snowflake IDs, in every table with a key.
 fn insert_everywhere(client: &mut Client, keys: &[String]) -> Result<()> {
     for key in keys {
-        let id = number(
-            client,
-            &format!("INSERT INTO {key} (note) VALUES ('new') RETURNING id"),
-        )?;
+        let id = client.number(&format!(
+            "INSERT INTO {key} (note) VALUES ('new') RETURNING id"
+        ))?;
         ensure!(id > 1 << 40, "{key}: {id} is no snowflake ID");
     }
     Ok(())
@@ -78,8 +76,8 @@ fn a_hundred_and_fifty_keys_rewrite_each_table_once() -> Result<()> {
     let planned = steps.iter().filter(|step| step.rewrites).count();
     let call = format!("CALL snowflake_migrate.run({})", arguments(&tables.keys));
     // The second time for the steps that drop the former sequences.
-    run(client, [&call, &call])?;
-    let rewritten: Vec<String> = column(client, "SELECT name FROM rewritten")?;
+    client.run([&call, &call])?;
+    let rewritten: Vec<String> = client.column("SELECT name FROM rewritten")?;
     let mut once = rewritten.clone();
     once.sort();
     once.dedup();
@@ -111,11 +109,11 @@ fn updated(client: &mut Client, tables: &[String], at_least: i64) -> Result<BTre
         "SELECT coalesce(sum(n_tup_upd), 0) >= {at_least} FROM pg_stat_user_tables WHERE relname = ANY ('{{{}}}')",
         tables.join(",")
     );
-    wait_until(client, &query)?;
+    client.wait_until(&query)?;
     let mut found = BTreeMap::new();
     for table in tables {
         let query = format!("SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = '{table}'");
-        found.insert(table.clone(), number(client, &query)?);
+        found.insert(table.clone(), client.number(&query)?);
     }
     Ok(found)
 }
@@ -137,7 +135,7 @@ fn twelve_keys_online_copy_each_table_once() -> Result<()> {
     let steps = plan(client, &tables.keys, true)?;
     let middle = steps.iter().position(Step::is_swap).context("no swap")?;
     assert_eq!(steps.iter().filter(|step| step.is_backfill()).count(), 1);
-    run(client, online::statements(&steps[..middle]))?;
+    client.run(online::statements(&steps[..middle]))?;
     client.batch_execute(&format!(
         "CALL snowflake_migrate.revert('{}')",
         tables.keys[5]
@@ -156,7 +154,7 @@ fn twelve_keys_online_copy_each_table_once() -> Result<()> {
     client.batch_execute("SELECT pg_stat_force_next_flush()")?;
     client.batch_execute("SELECT pg_stat_reset()")?;
     let steps = plan(client, &tables.keys, true)?;
-    run(client, online::statements(&steps))?;
+    client.run(online::statements(&steps))?;
     client.batch_execute("SELECT pg_stat_force_next_flush()")?;
     let wanted = rows_each * narrow_tables;
     let counts = updated(client, &tables.tables, wanted)?;
@@ -174,15 +172,14 @@ fn twelve_keys_online_copy_each_table_once() -> Result<()> {
         online::contents(client, &columns)? == rows,
         "rows have changed"
     );
-    answers(client, "SELECT count(*) FROM rewritten", 0)?;
+    client.answers("SELECT count(*) FROM rewritten", 0)?;
     insert_everywhere(client, &tables.keys)?;
 
     for key in &tables.keys {
         client.batch_execute(&format!("CALL snowflake_migrate.revert('{key}')"))?;
-        let id = number(
-            client,
-            &format!("INSERT INTO {key} (note) VALUES ('old') RETURNING id"),
-        )?;
+        let id = client.number(&format!(
+            "INSERT INTO {key} (note) VALUES ('old') RETURNING id"
+        ))?;
         assert_eq!(id, rows_each + 1, "{key}");
     }
     let wide = before

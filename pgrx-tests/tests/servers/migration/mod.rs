@@ -42,9 +42,9 @@ const LIMIT: Duration = Duration::from_secs(100);
 
 /// The tables' owner, who is no superuser.
 fn owner(cluster: &Cluster) -> Result<Client> {
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper; GRANT CREATE ON DATABASE postgres TO keeper")?;
+    cluster.run(
+        "CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper; GRANT CREATE ON DATABASE postgres TO keeper",
+    )?;
     cluster.connect_as("keeper", "postgres")
 }
 
@@ -86,7 +86,7 @@ impl Gate {
         );
         wait::until("a session in front of the gate", LIMIT, || {
             ensure!(!is_done(), "the session has ended");
-            Ok(number(&mut self.observer, &query)? > 0)
+            Ok(self.observer.number(&query)? > 0)
         })
     }
 
@@ -101,7 +101,7 @@ impl Gate {
         // Behind the one in front of the gate, and before that one's next transaction.
         let query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND NOT granted";
         wait::until("the session that closes the gate", LIMIT, || {
-            Ok(number(&mut self.observer, query)? > 0)
+            Ok(self.observer.number(query)? > 0)
         })?;
         self.holder
             .batch_execute(&format!("SELECT pg_advisory_unlock({lock})"))?;
@@ -128,7 +128,7 @@ pub(crate) fn run_before(
 ) -> Result<(Vec<Step>, usize)> {
     let steps = online::plan(client, arguments)?;
     let last = steps.iter().position(is_last).context("no such step")?;
-    run(client, online::statements(&steps[..last]))?;
+    client.run(online::statements(&steps[..last]))?;
     Ok((steps, last))
 }
 
@@ -139,7 +139,7 @@ fn held_locks(client: &mut Client, schema: &str) -> Result<Vec<String>> {
          WHERE l.pid = pg_backend_pid() AND l.granted AND c.relkind = 'r'
            AND c.relnamespace = to_regnamespace('{schema}')"
     );
-    column(client, &query)
+    client.column(&query)
 }
 
 /// The mode in `pg_locks` of a lock level as a plan writes it.
@@ -169,7 +169,7 @@ fn waits(observer: &mut Client, pid: i32, is_done: impl Fn() -> bool) -> Result<
         if is_done() {
             return Ok(false);
         }
-        seen = if number(observer, &waiting)? > 0 {
+        seen = if observer.number(&waiting)? > 0 {
             seen + 1
         } else {
             0
@@ -177,9 +177,7 @@ fn waits(observer: &mut Client, pid: i32, is_done: impl Fn() -> bool) -> Result<
         if begun.elapsed() > LIMIT {
             bail!(
                 "it neither ends nor waits: {}",
-                value(
-                    observer,
-                    &format!(
+                observer.value(&format!(
                         "SELECT concat_ws(' ', state, wait_event_type, wait_event, query) FROM pg_stat_activity WHERE pid = {pid}"
                     )
                 )?

@@ -79,19 +79,16 @@ const SHAPES: &[Shape] = &[
 ];
 
 fn insert(client: &mut Client, has_references: bool) -> Result<()> {
-    run(
-        client,
-        [
-            "BEGIN",
-            "SET LOCAL ROLE writer",
-            "INSERT INTO t (note) VALUES ('new')",
-            "COMMIT",
-        ],
-    )?;
+    client.run([
+        "BEGIN",
+        "SET LOCAL ROLE writer",
+        "INSERT INTO t (note) VALUES ('new')",
+        "COMMIT",
+    ])?;
     if has_references {
-        run(client, ["INSERT INTO r (t_id) SELECT max(id) FROM t"])?;
+        client.run(["INSERT INTO r (t_id) SELECT max(id) FROM t"])?;
     }
-    run(client, ["ANALYZE t"])
+    client.run(["ANALYZE t"])
 }
 
 /// Migrates, and inserts. Returns whether the plan said yes.
@@ -102,32 +99,25 @@ fn try_cell(
     online: bool,
     keep_sequence: bool,
 ) -> Result<bool> {
-    run(
-        client,
-        [
-            "DROP SCHEMA public CASCADE",
-            "CREATE SCHEMA public",
-            "GRANT ALL ON SCHEMA public TO PUBLIC",
-        ],
-    )?;
-    run(
-        client,
+    client.run([
+        "DROP SCHEMA public CASCADE",
+        "CREATE SCHEMA public",
+        "GRANT ALL ON SCHEMA public TO PUBLIC",
+    ])?;
+    client.run(
         shape
             .tables
             .iter()
             .map(|table| table.replace("id KEY", &format!("id {key}"))),
     )?;
-    run(
-        client,
-        [
-            "GRANT ALL ON ALL TABLES IN SCHEMA public TO writer",
-            "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO writer",
-        ],
-    )?;
-    let has_references = number(client, "SELECT count(*) FROM pg_class WHERE relname = 'r'")? == 1;
+    client.run([
+        "GRANT ALL ON ALL TABLES IN SCHEMA public TO writer",
+        "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO writer",
+    ])?;
+    let has_references = client.number("SELECT count(*) FROM pg_class WHERE relname = 'r'")? == 1;
     insert(client, has_references)?;
     let arguments = format!("'t', online => {online}, keep_sequence => {keep_sequence}");
-    let before = number(client, "SELECT last_value FROM t_id_seq")?;
+    let before = client.number("SELECT last_value FROM t_id_seq")?;
     let steps = match client.query(
         &format!("SELECT statement FROM snowflake_migrate.plan({arguments}) WHERE statement IS NOT NULL ORDER BY step"),
         &[],
@@ -137,15 +127,17 @@ fn try_cell(
             let error = ServerError::from_error(error)?;
             ensure!(error.detail.contains("new numbers") || error.detail.contains("is generated from"), "{error}");
             ensure!(error.sqlstate == "55000", "{error}");
-            ensure!(number(client, "SELECT last_value FROM t_id_seq")? == before, "a number was drawn");
+            ensure!(client.number(
+                "SELECT last_value FROM t_id_seq",
+            )? == before, "a number was drawn");
             // Nothing has changed.
             insert(client, has_references)?;
             return Ok(false);
         }
     };
-    run(client, steps.iter().map(|step| step.get::<_, String>(0)))?;
+    client.run(steps.iter().map(|step| step.get::<_, String>(0)))?;
     if keep_sequence {
-        run(client, ["SELECT setval('t_id_seq', 2147483647)"])?;
+        client.run(["SELECT setval('t_id_seq', 2147483647)"])?;
     }
     for _ in 0..2 {
         insert(client, has_references)?;
@@ -158,19 +150,16 @@ fn after_a_yes_each_insert_works() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     // The extensions are not in the schema that is made anew.
-    run(
-        &mut client,
-        [
-            "DROP EXTENSION snowflake CASCADE",
-            "CREATE SCHEMA ids",
-            "CREATE EXTENSION snowflake SCHEMA ids",
-            "CREATE EXTENSION snowflake_migrate SCHEMA ids",
-            "CREATE ROLE writer",
-            "GRANT USAGE ON SCHEMA ids TO PUBLIC",
-            "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ids TO writer",
-            "SET client_min_messages = error",
-        ],
-    )?;
+    client.run([
+        "DROP EXTENSION snowflake CASCADE",
+        "CREATE SCHEMA ids",
+        "CREATE EXTENSION snowflake SCHEMA ids",
+        "CREATE EXTENSION snowflake_migrate SCHEMA ids",
+        "CREATE ROLE writer",
+        "GRANT USAGE ON SCHEMA ids TO PUBLIC",
+        "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ids TO writer",
+        "SET client_min_messages = error",
+    ])?;
     for shape in SHAPES {
         for key in ["serial", "bigserial"] {
             for online in [false, true] {
@@ -225,9 +214,7 @@ const GRASPING: &str = "LANGUAGE plpgsql IMMUTABLE AS $f$
 fn trials_give_no_right() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
-    run(
-        &mut client,
-        [
+    client.run([
             "CREATE ROLE planter LOGIN; CREATE ROLE mallory; CREATE ROLE keeper; GRANT CREATE, USAGE ON SCHEMA public TO PUBLIC",
             "GRANT ALL ON DATABASE postgres TO keeper; DROP EXTENSION snowflake CASCADE; SET ROLE keeper; CREATE EXTENSION snowflake_migrate CASCADE; RESET ROLE",
             "CREATE TABLE kept AS SELECT 1 AS n; CREATE SEQUENCE succeeded; CREATE SEQUENCE ran_as_planter; CREATE SEQUENCE ran_as_mallory; CREATE SEQUENCE ran_as_keeper; CREATE SEQUENCE ran_as_postgres",
@@ -246,9 +233,7 @@ fn trials_give_no_right() -> Result<()> {
     ];
     for author in ["planter", "mallory", "keeper"] {
         for expression in uses {
-            run(
-                &mut client,
-                [
+            client.run([
                     "CREATE SCHEMA s; GRANT ALL ON SCHEMA s TO PUBLIC; SET ROLE planter; CREATE TABLE s.t (id bigserial PRIMARY KEY, note text); RESET ROLE".to_owned(),
                     format!("SET ROLE {author}; CREATE FUNCTION s.grasp(bigint) RETURNS boolean {GRASPING}; RESET ROLE"),
                     format!("SET ROLE planter; INSERT INTO s.t (note) VALUES ('old'); {expression}; RESET ROLE"),
@@ -257,7 +242,7 @@ fn trials_give_no_right() -> Result<()> {
                 ],
             )
             .with_context(|| format!("{author}: {expression}"))?;
-            let drawn = number(&mut client, "SELECT last_value FROM s.t_id_seq")?;
+            let drawn = client.number("SELECT last_value FROM s.t_id_seq")?;
             for statement in [
                 "SELECT count(*) FROM snowflake_migrate.survey()",
                 "SELECT count(*) FROM snowflake_migrate.survey(keep_sequence => true)",
@@ -268,8 +253,7 @@ fn trials_give_no_right() -> Result<()> {
                     .simple_query(statement)
                     .with_context(|| format!("{author}: {expression}: {statement}"))?;
             }
-            let seen = value(
-                &mut client,
+            let seen = client.value(
                 "SELECT concat_ws(' ', (SELECT is_called FROM ran_as_planter), (SELECT is_called FROM ran_as_mallory), (SELECT is_called FROM ran_as_keeper),
                         (SELECT is_called FROM ran_as_postgres), (SELECT is_called FROM succeeded),
                         (SELECT count(*) FROM pg_roles WHERE rolsuper), (SELECT count(*) FROM s.fired), (SELECT count(*) FROM kept), (SELECT last_value FROM s.t_id_seq) - $1)"
@@ -279,7 +263,7 @@ fn trials_give_no_right() -> Result<()> {
                 seen == "t f f f f 1 0 1 0",
                 "{author}: {expression}: {seen}"
             );
-            run(&mut client, ["DROP SCHEMA s CASCADE"])?;
+            client.run(["DROP SCHEMA s CASCADE"])?;
         }
     }
     Ok(())
@@ -300,15 +284,15 @@ fn a_trial_that_takes_too_long_is_a_finding() -> Result<()> {
     let findings = "SELECT concat_ws(' ', cardinality(window_obstacles), cardinality(online_obstacles),
                         array_to_string(findings, '; ') LIKE '%check constraint t_id_check of public.t was not tried with new IDs%')
                     FROM snowflake_migrate.survey() WHERE table_name = 't'::regclass";
-    ensure!(value(client, findings)? == "0 0 t");
+    ensure!(client.value(findings)? == "0 0 t");
     // The session's limit ends the statement, before a trial does or in the middle of the next one.
     for limit in ["300ms", "2500ms"] {
         client.batch_execute(&format!("SET statement_timeout = '{limit}'"))?;
-        refused(client, findings, "57014")?;
+        client.refused(findings, "57014")?;
     }
     client.batch_execute("SET statement_timeout = '1h'")?;
-    ensure!(value(client, findings)? == "0 0 t");
+    ensure!(client.value(findings)? == "0 0 t");
     client.batch_execute("SET statement_timeout = '100ms'")?;
-    refused(client, "SELECT pg_sleep(60)", "57014")?;
+    client.refused("SELECT pg_sleep(60)", "57014")?;
     Ok(())
 }

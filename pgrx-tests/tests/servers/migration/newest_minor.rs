@@ -22,7 +22,7 @@ fn clusters() -> Result<Vec<(Cluster, bool)>> {
                 .conf("snowflake.node_id", 1)
                 .start_with_migrate()?;
             let setting = "SELECT current_setting('composite_type_mismatch', true) IS NOT NULL";
-            let checks_expressions = value(&mut cluster.connect()?, setting)? == "t";
+            let checks_expressions = cluster.connect()?.value(setting)? == "t";
             Ok((cluster, checks_expressions))
         })
         .collect()
@@ -96,7 +96,7 @@ fn create(client: &mut Client) -> Result<()> {
         client.batch_execute(&format!(
             "CREATE SCHEMA {schema}; SET search_path = {schema}, public"
         ))?;
-        run(client, [table, FUNCTIONS, setup]).context(*schema)?;
+        client.run([table, FUNCTIONS, setup]).context(*schema)?;
     }
     client.batch_execute("RESET search_path")?;
     Ok(())
@@ -108,7 +108,7 @@ fn obstacles(client: &mut Client, schema: &str, online: bool) -> Result<String> 
         "SELECT obstacle || '. ' || remedy
          FROM snowflake_migrate_internal.plan_kind_obstacles(ARRAY[('{schema}.t', 'id')::snowflake_migrate_internal.key], {online}, false)"
     );
-    Ok(column::<String>(client, &query)?.join("\n"))
+    Ok(client.column::<String>(&query)?.join("\n"))
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn what_uses_a_row_type_is_named_where_the_server_rejects_it() -> Result<()> {
             client.batch_execute("ROLLBACK")?;
             if is_named {
                 let plan = format!("SELECT * FROM snowflake_migrate.plan('{schema}.t')");
-                let refused = refused(client, &plan, "55000")?;
+                let refused = client.refused(&plan, "55000")?;
                 assert!(refused.detail.contains(user.named), "{refused}");
                 for line in refused.detail.lines() {
                     assert!(
@@ -175,7 +175,7 @@ fn online_only_rows_that_are_held_are_obstacles() -> Result<()> {
             if user.holds_rows {
                 let plan =
                     format!("SELECT * FROM snowflake_migrate.plan('{schema}.t', online => true)");
-                let refused = refused(client, &plan, "55000")?;
+                let refused = client.refused(&plan, "55000")?;
                 assert!(refused.detail.contains(user.named), "{refused}");
                 held.insert(schema);
                 continue;
@@ -187,9 +187,9 @@ fn online_only_rows_that_are_held_are_obstacles() -> Result<()> {
             assert_eq!(obstacles(client, schema, true)?, "", "{schema}");
             online::migrate(client, &format!("'{schema}.t'"))?;
         }
-        answers(client, "SELECT u10.f(NULL) IS NULL AND u14.f()", "t")?;
-        answers(client, "SELECT u13.f(t) FROM u13.t WHERE id = 3", "x3")?;
-        answers(client, "SELECT count(*) FROM u30.v, u31.v", 1)?;
+        client.answers("SELECT u10.f(NULL) IS NULL AND u14.f()", "t")?;
+        client.answers("SELECT u13.f(t) FROM u13.t WHERE id = 3", "x3")?;
+        client.answers("SELECT count(*) FROM u30.v, u31.v", 1)?;
         client.batch_execute(
             "INSERT INTO u20.s VALUES ('a'); INSERT INTO u22.s DEFAULT VALUES; INSERT INTO u24.o VALUES ('a');
              UPDATE u34.o SET y = 'b'; UPDATE u54.t SET x = 'b'; INSERT INTO u54.t (x) VALUES ('c')",
@@ -216,9 +216,8 @@ fn options_of_columns_move_online_without_those_of_the_server() -> Result<()> {
         let options = "SELECT string_agg(format('%s.%s %s', a.attrelid::regclass, a.attname, o), ', ' ORDER BY 1)
              FROM pg_attribute AS a CROSS JOIN LATERAL unnest(a.attoptions) AS o
              WHERE a.attrelid IN ('t'::regclass, 'r'::regclass) AND NOT a.attisdropped AND o !~ '^pg_'";
-        let before = value(client, options)?;
-        answers(
-            client,
+        let before = client.value(options)?;
+        client.answers(
             "SELECT count(*) FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0 AND attoptions::text ~ 'pg_attver'",
             if checks_expressions { 2 } else { 0 },
         )?;
@@ -232,24 +231,27 @@ fn options_of_columns_move_online_without_those_of_the_server() -> Result<()> {
             .iter()
             .position(|step| step.is_swap())
             .context("no swap")?;
-        run(client, online::statements(&steps[..swap]))?;
+        client.run(online::statements(&steps[..swap]))?;
         assert_eq!(
             online::plan(client, "'t'")?[0].statement,
             steps[swap].statement
         );
-        answers(
-            client,
+        client.answers(
             "SELECT count(*) FROM pg_attribute WHERE attrelid = 't'::regclass AND attname ~ 'snowflake'",
             1,
         )?;
         client.batch_execute("ALTER TABLE t ALTER id SET (n_distinct = -0.5)")?;
         online::migrate(client, "'t'")?;
-        answers(
-            client,
+        client.answers(
             options,
             before.replace("t.id n_distinct=-1", "t.id n_distinct=-0.5"),
         )?;
-        assert!(expect_error(client, "INSERT INTO r (t_id) VALUES (-1)")?.sqlstate == "23503");
+        assert!(
+            client
+                .expect_error("INSERT INTO r (t_id) VALUES (-1)")?
+                .sqlstate
+                == "23503"
+        );
     }
     Ok(())
 }

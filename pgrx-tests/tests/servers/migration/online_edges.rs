@@ -25,7 +25,7 @@ fn deferrable_keys_are_migrated_in_a_window() -> Result<()> {
          INSERT INTO items SELECT l, p FROM generate_series(1, 200) AS l, generate_series(1, 10) AS p",
     )?;
     let plan = "SELECT snowflake_migrate.plan('lists', online => true)";
-    let answer = refused(&mut client, plan, "55000")?;
+    let answer = client.refused(plan, "55000")?;
     let said = "constraint items_key of public.items is DEFERRABLE";
     assert!(answer.detail.contains(said), "{answer}");
     let exchange = "UPDATE items SET position = 11 - position";
@@ -37,7 +37,7 @@ fn deferrable_keys_are_migrated_in_a_window() -> Result<()> {
     ] {
         client.batch_execute(statement)?;
     }
-    refused(&mut client, "INSERT INTO items VALUES (8, 1)", "23505")?;
+    client.refused("INSERT INTO items VALUES (8, 1)", "23505")?;
     Ok(())
 }
 
@@ -81,7 +81,7 @@ fn expressions_checks_and_statistics_are_kept_online_as_in_a_window() -> Result<
         ))?;
     }
     let original = schema(&cluster, "postgres")?;
-    let statistics = value(client, STATISTICS)?;
+    let statistics = client.value(STATISTICS)?;
     let steps = online::plan(client, "'online.projects'")?;
     // Each step can be reverted, and leaves the rest of the plan.
     for (done, step) in steps.iter().enumerate() {
@@ -111,15 +111,17 @@ fn expressions_checks_and_statistics_are_kept_online_as_in_a_window() -> Result<
                 "23505",
             ),
         ] {
-            refused(client, violation, sqlstate).with_context(|| when.clone())?;
+            client
+                .refused(violation, sqlstate)
+                .with_context(|| when.clone())?;
         }
         if steps.get(done + 1).is_some_and(Step::is_swap) {
             client.batch_execute("CALL snowflake_migrate.revert('online.projects')")?;
             assert_same_schema(&original, &schema(&cluster, "postgres")?, "reverted");
-            run(client, online::statements(&steps[..=done]))?;
+            client.run(online::statements(&steps[..=done]))?;
         }
     }
-    answers(client, STATISTICS, statistics)?;
+    client.answers(STATISTICS, statistics)?;
     // PostgreSQL loses these targets when it rebuilds an index or a statistics object.
     client.batch_execute(
         "CALL snowflake_migrate.run('\"window\".projects'); CALL snowflake_migrate.run('\"window\".projects');
@@ -152,8 +154,8 @@ fn expressions_checks_and_statistics_are_kept_online_as_in_a_window() -> Result<
                      WHERE i.indrelid = '{schema}.hooks'::regclass)"
         )
     };
-    let of_window = value(client, &state("\"window\""))?;
-    answers(client, &state("online"), of_window)?;
+    let of_window = client.value(&state("\"window\""))?;
+    client.answers(&state("online"), of_window)?;
     Ok(())
 }
 
@@ -184,14 +186,16 @@ fn counterparts_follow_objects_that_are_replaced_or_dropped() -> Result<()> {
         client.batch_execute(change)?;
         // What was dropped is not missed.
         if !change.contains("again") {
-            refused(client, &steps[swap].statement, "55000").context(*change)?;
+            client
+                .refused(&steps[swap].statement, "55000")
+                .context(*change)?;
         }
         online::migrate(client, "'t'").context(*change)?;
-        answers(client, query, *expected)?;
+        client.answers(query, *expected)?;
         let left = "SELECT (SELECT count(*) FROM pg_class WHERE relname LIKE 'snowflake\\_________\\_%' AND relkind = 'i')
                   + (SELECT count(*) FROM pg_constraint WHERE conname LIKE 'snowflake\\_%' AND conname <> 'snowflake_id_boundary' AND conrelid IN ('t'::regclass, 'r'::regclass))
                   + (SELECT count(*) FROM pg_statistic_ext WHERE stxname LIKE 'snowflake\\_%')";
-        answers(client, left, 0)?;
+        client.answers(left, 0)?;
         client.batch_execute("DROP TABLE t, r")?;
     }
     Ok(())
@@ -285,21 +289,14 @@ fn of_two_equal_rows_one_is_refused_during_a_migration() -> Result<()> {
             rounds = writer.join().expect("the session's thread")?;
         }
         migrated?;
-        let rows = number(
-            &mut client,
-            "SELECT count(*) FROM settings WHERE project_id IS NOT NULL",
-        )?;
-        let distinct = number(
-            &mut client,
-            "SELECT count(DISTINCT project_id) FROM settings",
-        )?;
+        let rows = client.number("SELECT count(*) FROM settings WHERE project_id IS NOT NULL")?;
+        let distinct = client.number("SELECT count(DISTINCT project_id) FROM settings")?;
         let (won, lost) = (won.load(Ordering::SeqCst), lost.load(Ordering::SeqCst));
         println!(
             "online migration: {rounds} pairs of equal rows at the same time: {won} stayed, {lost} were refused"
         );
         assert_eq!((rows, distinct), (won, won));
-        answers(
-            &mut client,
+        client.answers(
             "SELECT count(*) FROM settings WHERE project_id % 2 = 0",
             rounds / 2,
         )?;
@@ -342,11 +339,11 @@ fn expressions_that_accept_integers_only_are_named_before_anything_is_changed() 
                  CREATE TABLE t (id serial PRIMARY KEY, n int, CHECK (pair(id) > 0), CHECK (id > 0 OR loud(id, n))); CREATE INDEX ON t (pair(id));
                  INSERT INTO t (n) SELECT n FROM generate_series(30, 39) AS n",
             )?;
-            run(client, [setup, "RESET search_path"])?;
+            client.run([setup, "RESET search_path"])?;
             let before = schema(&cluster, "postgres")?;
             let plan_it =
                 format!("SELECT * FROM snowflake_migrate.plan('f.t', online => {is_online})");
-            let answer = refused(client, &plan_it, "55000").context(*setup)?;
+            let answer = client.refused(&plan_it, "55000").context(*setup)?;
             assert!(answer.detail.contains(said), "no {said:?} in {answer}");
             assert!(
                 answer
@@ -368,7 +365,7 @@ fn expressions_that_accept_integers_only_are_named_before_anything_is_changed() 
                     .batch_execute("CALL snowflake_migrate.run('f.t')")
                     .context(*setup)?;
             }
-            answers(client, "SELECT count(*) FROM f.t WHERE id + 29 = n", 10)?;
+            client.answers("SELECT count(*) FROM f.t WHERE id + 29 = n", 10)?;
         }
     }
     Ok(())
@@ -387,7 +384,7 @@ fn a_foreign_key_on_an_index_that_includes_the_column_is_named_with_a_remedy_tha
              CREATE TABLE c (code int REFERENCES t (code)); INSERT INTO c VALUES (7)",
         )?;
         let plan_it = format!("SELECT * FROM snowflake_migrate.plan('t', online => {is_online})");
-        let answer = refused(client, &plan_it, "55000")?;
+        let answer = client.refused(&plan_it, "55000")?;
         for part in [
             "foreign key c_code_fkey of public.c depends on unique index public.t_code, which includes column id",
             "without INCLUDE (id), and add the foreign key again",
@@ -401,10 +398,10 @@ fn a_foreign_key_on_an_index_that_includes_the_column_is_named_with_a_remedy_tha
         if is_online {
             online::migrate(client, "'t'")?;
         } else {
-            run(client, vec!["CALL snowflake_migrate.run('t')"; 2])?;
+            client.run(vec!["CALL snowflake_migrate.run('t')"; 2])?;
         }
         assert_eq!(plan(client, "'t'")?.len(), 0);
-        refused(client, "INSERT INTO c VALUES (8)", "23503")?;
+        client.refused("INSERT INTO c VALUES (8)", "23503")?;
         client.batch_execute("DROP TABLE c, t")?;
     }
     Ok(())
@@ -443,7 +440,7 @@ fn the_grantors_of_column_privileges_are_kept() -> Result<()> {
                 .connect_as(role, "postgres")?
                 .batch_execute(statement)?;
         }
-        let before = value(&mut admin, GRANTS)?;
+        let before = admin.value(GRANTS)?;
         assert!(
             before.contains("second third SELECT f, whole third SELECT f"),
             "{before}"
@@ -454,7 +451,7 @@ fn the_grantors_of_column_privileges_are_kept() -> Result<()> {
         }
         let mut session = cluster.connect_as(migrating, "postgres")?;
         online::migrate(&mut session, "'t'")?;
-        let after = value(&mut admin, GRANTS)?;
+        let after = admin.value(GRANTS)?;
         match migrating {
             "postgres" => assert_eq!(after, before),
             // The owner grants what a role without USAGE on the schema cannot.
@@ -507,7 +504,7 @@ fn options_of_columns_that_begin_with_pg_are_left_out() -> Result<()> {
     admin.batch_execute("UPDATE pg_attribute SET attoptions = '{pg_attver=9,n_distinct=-0.75}' WHERE attrelid = 't'::regclass AND attname = 'id'")?;
     client.batch_execute(&steps[swap].statement)?;
     let options = "SELECT array_to_string(ARRAY(SELECT o FROM unnest(attoptions) AS o WHERE o NOT LIKE 'pg_%'), ' ') FROM pg_attribute WHERE attrelid = 't'::regclass AND attname = 'id'";
-    answers(&mut client, options, "n_distinct=-0.75")?;
+    client.answers(options, "n_distinct=-0.75")?;
     Ok(())
 }
 
@@ -522,7 +519,7 @@ fn the_owner_of_a_statistics_object_is_kept() -> Result<()> {
     )?;
     admin.batch_execute("CREATE ROLE analyst; GRANT CREATE ON SCHEMA public TO analyst; ALTER STATISTICS st OWNER TO analyst")?;
     let plan_it = "SELECT snowflake_migrate.plan('t', online => true)";
-    let answer = refused(&mut client, plan_it, "55000")?;
+    let answer = client.refused(plan_it, "55000")?;
     assert!(
         answer
             .detail
@@ -532,8 +529,7 @@ fn the_owner_of_a_statistics_object_is_kept() -> Result<()> {
     admin.batch_execute("GRANT analyst TO keeper")?;
     online::migrate(&mut client, "'t'")?;
     let found = "SELECT stxowner::regrole || ' ' || obj_description(oid, 'pg_statistic_ext') || ' ' || pg_get_statisticsobjdef(oid) FROM pg_statistic_ext";
-    answers(
-        &mut client,
+    client.answers(
         found,
         "analyst of both CREATE STATISTICS public.st ON n, id FROM t",
     )?;
@@ -589,10 +585,9 @@ fn names_of_columns_in_expressions_are_replaced() -> Result<()> {
         let call = format!(
             "SELECT snowflake_migrate_internal.rename_columns('{literal}', '{{id}}', '{{x}}')"
         );
-        refused(&mut client, &call, "42601").context(text)?;
+        client.refused(&call, "42601").context(text)?;
     }
-    let empty: Vec<Option<String>> = column(
-        &mut client,
+    let empty: Vec<Option<String>> = client.column(
         "SELECT snowflake_migrate_internal.rename_columns(NULL, '{id}', '{x}')
          UNION ALL SELECT snowflake_migrate_internal.rename_columns('id', NULL, '{x}')",
     )?;
@@ -616,17 +611,17 @@ fn expressions_of_a_plan_do_not_depend_on_the_search_path() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
-    cluster.connect()?.batch_execute(TRAPS)?;
+    cluster.run(TRAPS)?;
     client.batch_execute(
         "CREATE TABLE t (id serial PRIMARY KEY, kind varchar, CHECK (id > 0 AND lower(kind) <> 'none'::text));
          CREATE INDEX named ON t (abs(id), lower(kind)) WHERE id > 3 AND kind <> 'x'::text; CREATE STATISTICS st ON (abs(id)), kind FROM t;
          INSERT INTO t (kind) SELECT n FROM generate_series(1, 20) AS n;
          SET search_path = trap, pg_catalog, public",
     )?;
-    let sprung = refused(client, "SELECT abs(1::bigint)", "P0001")?;
+    let sprung = client.refused("SELECT abs(1::bigint)", "P0001")?;
     assert_eq!(sprung.message, "sprung");
     online::migrate(client, "'t'")?;
-    answers(client, "SELECT count(*) FROM t", 20)?;
+    client.answers("SELECT count(*) FROM t", 20)?;
     client.batch_execute(
         "CALL snowflake_migrate.revert('t'); DROP TABLE t; SET search_path = public",
     )?;
@@ -636,9 +631,8 @@ fn expressions_of_a_plan_do_not_depend_on_the_search_path() -> Result<()> {
     )?;
     let (steps, swap) = run_before(client, "'t'", Step::is_swap)?;
     client.batch_execute("SET search_path = public")?;
-    refused(client, &steps[swap].statement, "55000")?;
-    let answer = refused(
-        client,
+    client.refused(&steps[swap].statement, "55000")?;
+    let answer = client.refused(
         "SELECT snowflake_migrate.plan('t', online => true)",
         "55000",
     )?;
@@ -648,10 +642,7 @@ fn expressions_of_a_plan_do_not_depend_on_the_search_path() -> Result<()> {
             .contains("_other has a name that the migration needs"),
         "{answer}"
     );
-    let name = value(
-        client,
-        "SELECT relname FROM pg_class WHERE relname LIKE 'snowflake%other'",
-    )?;
+    let name = client.value("SELECT relname FROM pg_class WHERE relname LIKE 'snowflake%other'")?;
     client.batch_execute(&format!("DROP INDEX {name}"))?;
     online::migrate(client, "'t'")?;
     Ok(())

@@ -74,14 +74,10 @@ fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
     let client = &mut client;
     assert!(online::plan(client, "'t'")?.is_empty());
     assert_eq!(foreign_keys(client)?, before.keys);
-    answers(client, "SELECT count(*) FROM snowflake_migrate.progress", 0)?;
-    answers(
-        client,
-        "SELECT count(*) FROM pg_index WHERE NOT indisvalid",
-        0,
-    )?;
+    client.answers("SELECT count(*) FROM snowflake_migrate.progress", 0)?;
+    client.answers("SELECT count(*) FROM pg_index WHERE NOT indisvalid", 0)?;
     let insert = "INSERT INTO t (parent) VALUES (10) RETURNING id";
-    let id = number(client, insert)?;
+    let id = client.number(insert)?;
     assert!(id > 1 << 40, "{id} is no snowflake ID");
     client.batch_execute(&format!(
         "INSERT INTO child (t_id) VALUES ({id}); INSERT INTO bare (t_id) VALUES ({id}); DELETE FROM t WHERE id = {id}"
@@ -92,14 +88,12 @@ fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
         "INSERT INTO t (parent) VALUES (11)",
         "DELETE FROM t WHERE id = 10",
     ] {
-        refused(client, violation, "23503")?;
+        client.refused(violation, "23503")?;
     }
-    let last = number(
-        client,
-        "SELECT sequence_last_value FROM snowflake_migrate_internal.origins",
-    )?;
+    let last =
+        client.number("SELECT sequence_last_value FROM snowflake_migrate_internal.origins")?;
     client.batch_execute("CALL snowflake_migrate.revert('t')")?;
-    let next = number(client, insert)?;
+    let next = client.number(insert)?;
     // Recovery leaves up to 32 numbers out.
     assert!(
         (last + 5..=last + 5 * 33).contains(&next) && next % 5 == 0,
@@ -193,7 +187,7 @@ fn an_online_migration_interrupted_at_any_step_is_finished() -> Result<()> {
         );
         // A step that had to be begun anew has been interrupted enough.
         if !seen.insert(statement.clone()) {
-            run(&mut client, [statement])?;
+            client.run([statement])?;
             steps += 1;
             continue;
         }
@@ -241,8 +235,7 @@ fn orphan(cluster: &Cluster, client: &mut Client, statement: &str) -> Result<Opt
         .spawn()?;
     let begun = Instant::now();
     while psql.try_wait()?.is_none() {
-        let orphan = number(
-            client,
+        let orphan = client.number(
             "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE application_name = 'gone' AND state = 'active'
                AND wait_event_type IN ('Lock', 'Timeout', 'Extension')",
         )?;
@@ -297,12 +290,9 @@ fn a_migration_is_finished_beside_statements_of_lost_clients() -> Result<()> {
         };
         assert!(BESIDE.contains(&answer.as_str()), "{answer}: {statement}");
         *both.entry(answer).or_default() += 1;
-        wait_until(
-            client,
-            &format!(
-                "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = {orphan} AND state = 'active'"
-            ),
-        )?;
+        client.wait_until(&format!(
+            "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = {orphan} AND state = 'active'"
+        ))?;
         before.assert_same_rows(client, &statement)?;
     }
     finish(&cluster, &before)?;
@@ -449,7 +439,7 @@ fn assert_all_rows_exist(client: &mut Client, written: &[Written]) -> Result<i64
     assert!(expected == found, "other rows than were written");
     let rows = i64::try_from(expected.len())?;
     for table in ["t", "child", "bare"] {
-        answers(client, &format!("SELECT count(*) FROM {table}"), 400 + rows)?;
+        client.answers(&format!("SELECT count(*) FROM {table}"), 400 + rows)?;
     }
     Ok(rows)
 }
@@ -497,7 +487,7 @@ fn a_migration_loses_no_row_of_writers_at_any_isolation_level() -> Result<()> {
         Ok(written)
     })?;
     let rows = assert_all_rows_exist(&mut client, &written)?;
-    let new = number(&mut client, "SELECT count(*) FROM t WHERE id > 2147483647")?;
+    let new = client.number("SELECT count(*) FROM t WHERE id > 2147483647")?;
     assert!(new > 0 && new < rows, "{new} of {rows} rows are new");
     client.batch_execute("DELETE FROM bare WHERE t_id > 2005; UPDATE t SET parent = NULL WHERE id > 2005; DELETE FROM t WHERE id > 2005")?;
     finish(&cluster, &before)?;
@@ -535,7 +525,7 @@ fn with_an_old_snapshot(
         let begun = Instant::now();
         let mut waiting = 0;
         while !running.is_finished() && waiting < 20 {
-            waiting += number(&mut observer, &waiting_now)?;
+            waiting += observer.number(&waiting_now)?;
             ensure!(begun.elapsed() < LIMIT, "it does not end");
             thread::sleep(Duration::from_millis(25));
         }
@@ -569,19 +559,17 @@ fn with_an_old_snapshot(
 #[test]
 fn a_transaction_with_an_older_snapshot_sees_the_rows_as_they_were() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper")?;
+    cluster.run("CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper")?;
     let mut client = cluster.connect_as("keeper", "postgres")?;
     for (table, column) in [("t", "id"), ("child", "t_id"), ("bare", "t_id")] {
-        run(&mut client, ["DROP TABLE IF EXISTS t, child, bare", TABLES])?;
+        client.run(["DROP TABLE IF EXISTS t, child, bare", TABLES])?;
         with_an_old_snapshot(&cluster, "'t'", table, column).context(table)?;
     }
     // Building an index waits for old snapshots; this table has none.
     client.batch_execute("CREATE TABLE plain (id serial, n int); INSERT INTO plain (n) SELECT n FROM generate_series(1, 400) AS n")?;
     with_an_old_snapshot(&cluster, "'plain'", "plain", "id").context("plain")?;
     // A table without an index is created after the preparation.
-    run(&mut client, ["DROP TABLE t, child, bare", TABLES])?;
+    client.run(["DROP TABLE t, child, bare", TABLES])?;
     run_before(&mut client, "'t'", Step::is_swap)?;
     client.batch_execute(
         "CREATE TABLE late (n int, t_id int REFERENCES t); INSERT INTO late SELECT id, id FROM t",

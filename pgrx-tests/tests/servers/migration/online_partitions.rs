@@ -93,9 +93,7 @@ const SHAPES: &[Shape] = &[
 
 /// A database with a shape, of an owner who is no superuser.
 fn database(cluster: &Cluster, name: &str, shape: &Shape) -> Result<Client> {
-    cluster
-        .connect()?
-        .batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
+    cluster.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
     let mut client = cluster.connect_to_new_database(name)?;
     client.batch_execute("GRANT ALL ON SCHEMA public TO keeper")?;
     let mut client = cluster.connect_as("keeper", name)?;
@@ -124,9 +122,7 @@ fn rows(client: &mut Client) -> Result<Contents> {
 /// steps; and taken back after each step.
 fn as_in_a_window(keep_sequence: bool) -> Result<()> {
     let cluster = Cluster::with_migrate()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN; CREATE ROLE reader")?;
+    cluster.run("CREATE ROLE keeper LOGIN; CREATE ROLE reader")?;
     for shape in SHAPES {
         let arguments = format!("{}, keep_sequence => {keep_sequence}", shape.arguments);
         let mut widened = database(&cluster, "widened", shape)?;
@@ -152,7 +148,7 @@ fn as_in_a_window(keep_sequence: bool) -> Result<()> {
                     is_refused |= is_early;
                     // A partition without an index of the key has all that the swap needs.
                     if is_early && shape.name != "its column is a bigint" {
-                        refused(&mut online, &step.statement, "55000")?;
+                        online.refused(&step.statement, "55000")?;
                     }
                     continue 'planned;
                 }
@@ -163,7 +159,7 @@ fn as_in_a_window(keep_sequence: bool) -> Result<()> {
             .batch_execute(&format!("CALL snowflake_migrate.run({arguments})"))
             .context(shape.name)?;
         if shape.tables.contains("TABLE fired") {
-            answers(&mut online, "SELECT count(*) FROM fired", 0)?;
+            online.answers("SELECT count(*) FROM fired", 0)?;
         }
         assert_eq!(rows(&mut online)?, rows(&mut widened)?, "{}", shape.name);
         drop((widened, online));
@@ -196,16 +192,14 @@ fn partitioned_tables_get_snowflake_ids_online_as_in_a_window() -> Result<()> {
 #[test]
 fn a_plan_of_partitioned_tables_is_taken_back_after_each_step() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN; CREATE ROLE reader")?;
+    cluster.run("CREATE ROLE keeper LOGIN; CREATE ROLE reader")?;
     for shape in SHAPES {
         let arguments = format!("{}, keep_sequence => true", shape.arguments);
         let mut client = database(&cluster, "online", shape)?;
         let before = (unordered(&schema(&cluster, "online")?), rows(&mut client)?);
         let steps = online::plan(&mut client, &arguments)?;
         for last in (0..steps.len() - 1).step_by(tier::size(3, 1)) {
-            run(&mut client, online::statements(&steps[..=last]))?;
+            client.run(online::statements(&steps[..=last]))?;
             let target = shape.arguments;
             client.batch_execute(&format!("CALL snowflake_migrate.revert({target})"))?;
             let now = (unordered(&schema(&cluster, "online")?), rows(&mut client)?);

@@ -21,16 +21,13 @@ fn primary_and_standby() -> Result<(Cluster, Cluster)> {
         .conf("snowflake.node_id", 1)
         .conf("wal_level", "replica")
         .start_with_migrate()?;
-    primary.connect()?.batch_execute(TABLES)?;
-    let mut standby = Cluster::builder()
-        .conf("snowflake.node_id", 2)
-        .prepare_standby_of(&primary)?;
+    primary.run(TABLES)?;
+    let mut standby = Cluster::node(2).prepare_standby_of(&primary)?;
     standby.start()?;
     standby.catch_up_with(&primary)?;
-    wait_until(
-        &mut primary.connect()?,
-        "SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'",
-    )?;
+    primary
+        .connect()?
+        .wait_until("SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'")?;
     Ok((primary, standby))
 }
 
@@ -46,10 +43,7 @@ fn the_backfill_waits_for_a_standby() -> Result<()> {
     standby.catch_up_with(&primary)?;
     run_before(&mut client, "'t'", Step::is_backfill)?;
     there.batch_execute("SELECT pg_wal_replay_pause()")?;
-    wait_until(
-        &mut there,
-        "SELECT pg_get_wal_replay_pause_state() = 'paused'",
-    )?;
+    there.wait_until("SELECT pg_get_wal_replay_pause_state() = 'paused'")?;
     let mut migrating = primary.connect()?;
     let done = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_migrate.progress";
     thread::scope(|scope| -> Result<()> {
@@ -59,15 +53,14 @@ fn the_backfill_waits_for_a_standby() -> Result<()> {
             )
         });
         // At least 32 pauses of 0.2 s, in which the standby falls behind.
-        wait_until(
-            &mut client,
+        client.wait_until(
             "SELECT count(*) = 1 FROM snowflake_migrate.progress WHERE waiting_for LIKE '%: more than 00:00:00.5 behind'",
         )?;
-        let stood_at = number(&mut client, done)?;
+        let stood_at = client.number(done)?;
         ensure!(stood_at < 16_000, "all was done at {stood_at}");
         thread::sleep(Duration::from_millis(500));
         ensure!(!running.is_finished(), "it did not wait for the standby");
-        answers(&mut client, done, stood_at)?;
+        client.answers(done, stood_at)?;
         there.batch_execute("SELECT pg_wal_replay_resume()")?;
         client.batch_execute("CALL snowflake_migrate.pace('t', pause => '0')")?;
         running.join().expect("the session's thread")?;
@@ -83,13 +76,13 @@ fn the_backfill_waits_for_a_standby() -> Result<()> {
 #[test]
 fn waiting_for_standbys_needs_the_right_to_see_them() -> Result<()> {
     let (primary, _standby) = primary_and_standby()?;
-    primary.connect()?.batch_execute(
+    primary.run(
         "CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper; CREATE TABLE mine (id int PRIMARY KEY); INSERT INTO mine SELECT generate_series(1, 10); ALTER TABLE mine OWNER TO keeper",
     )?;
     let mut keeper = primary.connect_as("keeper", "postgres")?;
     run_before(&mut keeper, "'mine', 'id'", Step::is_backfill)?;
     let call = "CALL snowflake_migrate.backfill('mine', 'id', max_replay_lag => '1 s')";
-    let refused = refused(&mut keeper, call, "42501")?;
+    let refused = keeper.refused(call, "42501")?;
     assert!(refused.hint.contains("pg_monitor"), "{refused}");
     Ok(())
 }
@@ -113,10 +106,10 @@ fn a_standby_has_the_same_rows_after_each_step() -> Result<()> {
         );
     }
     assert!(online::plan(client, "'t'")?.is_empty());
-    let id = number(client, "INSERT INTO t (note) VALUES ('new') RETURNING id")?;
+    let id = client.number("INSERT INTO t (note) VALUES ('new') RETURNING id")?;
     standby.catch_up_with(&primary)?;
     let new = format!("SELECT count(*) FROM t WHERE id = {id}");
-    answers(&mut there, &new, 1)?;
+    there.answers(&new, 1)?;
     Ok(())
 }
 
@@ -131,21 +124,18 @@ fn a_promoted_standby_finishes_the_migration() -> Result<()> {
     standby.promote()?;
     let mut there = standby.connect()?;
     assert!(online::migrate(&mut there, "'t'")? > 0);
-    answers(&mut there, "SELECT count(*) FROM t", 500)?;
-    let after = number(&mut there, "INSERT INTO t DEFAULT VALUES RETURNING id")?;
+    there.answers("SELECT count(*) FROM t", 500)?;
+    let after = there.number("INSERT INTO t DEFAULT VALUES RETURNING id")?;
     assert!(after > 1 << 50, "{after}");
     Ok(())
 }
 
 /// Until all that was written by now has been applied.
 fn wait_for_subscribers(publisher: &mut Client) -> Result<()> {
-    let position = value(publisher, "SELECT pg_current_wal_lsn()")?;
-    wait_until(
-        publisher,
-        &format!(
-            "SELECT coalesce(bool_and(replay_lsn >= '{position}'), false) FROM pg_stat_replication"
-        ),
-    )
+    let position = publisher.value("SELECT pg_current_wal_lsn()")?;
+    publisher.wait_until(&format!(
+        "SELECT coalesce(bool_and(replay_lsn >= '{position}'), false) FROM pg_stat_replication"
+    ))
 }
 
 /// Writes to the published tables until it is stopped. Returns how often.
@@ -176,8 +166,9 @@ fn migrate_both(here: &mut Client, there: &mut Client) -> Result<()> {
         .map(|(_, statement)| statement)
         .collect();
     ensure!(wanted.len() == 2, "{steps:#?}");
-    run(there, &wanted)?;
-    run(here, online::statements(&steps)).context("at the publisher")?;
+    there.run(&wanted)?;
+    here.run(online::statements(&steps))
+        .context("at the publisher")?;
     // They are dropped when the swap has arrived.
     wait_for_subscribers(here)?;
     for statement in &wanted {
@@ -186,7 +177,7 @@ fn migrate_both(here: &mut Client, there: &mut Client) -> Result<()> {
             .replace(" bigint", "");
         there.batch_execute(&dropping)?;
     }
-    wait_until(there, "SELECT count(*) > 0 FROM t WHERE id > 2147483647")
+    there.wait_until("SELECT count(*) > 0 FROM t WHERE id > 2147483647")
 }
 
 /// While rows are written.
@@ -195,15 +186,13 @@ fn a_published_table_is_migrated_on_both_sides() -> Result<()> {
     let (publisher, subscriber) = publisher_and_subscriber()?;
     let (mut here, mut there) = (publisher.connect()?, subscriber.connect()?);
     for client in [&mut here, &mut there] {
-        run(client, [TABLES, "ALTER TABLE r ADD PRIMARY KEY (n)"])?;
+        client.run([TABLES, "ALTER TABLE r ADD PRIMARY KEY (n)"])?;
     }
     here.batch_execute("CREATE PUBLICATION both_tables FOR TABLE t, r")?;
     fill(&mut here, 2000)?;
     subscribe(&mut there, &publisher, "both_tables")?;
-    wait_until(
-        &mut there,
-        "SELECT (SELECT count(*) FROM t) = 2000 AND (SELECT count(*) FROM r) = 2000",
-    )?;
+    there
+        .wait_until("SELECT (SELECT count(*) FROM t) = 2000 AND (SELECT count(*) FROM r) = 2000")?;
 
     let columns = online::columns(&mut here)?;
     let stop = AtomicBool::new(false);
@@ -219,16 +208,16 @@ fn a_published_table_is_migrated_on_both_sides() -> Result<()> {
     wait_for_subscribers(&mut here)?;
     let rows = online::contents(&mut here, &columns)?;
     assert_eq!(online::contents(&mut there, &columns)?, rows);
-    let new = number(&mut there, "SELECT count(*) FROM t WHERE id > 2147483647")?;
+    let new = there.number("SELECT count(*) FROM t WHERE id > 2147483647")?;
     assert!(new > 0, "no new IDs at the subscriber");
     assert_eq!(
         online::columns(&mut there)?["public.t"],
         online::columns(&mut here)?["public.t"]
     );
     let astray = "SELECT count(*) FROM r WHERE NOT EXISTS (SELECT FROM t WHERE t.id = r.t_id)";
-    answers(&mut there, astray, 0)?;
+    there.answers(astray, 0)?;
     let errors = "SELECT apply_error_count FROM pg_stat_subscription_stats";
-    answers(&mut there, errors, 0)?;
+    there.answers(errors, 0)?;
     there.batch_execute("DROP SUBSCRIPTION of_both_tables")?;
     println!(
         "online servers: a published table migrated on both sides beside {written} transactions: the same rows, {new} new IDs at the subscriber"

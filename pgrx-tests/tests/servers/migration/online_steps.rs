@@ -90,10 +90,8 @@ fn write(client: &mut Client, round: usize) -> Result<()> {
         copy.finish()?;
     }
     // The default of one is inserted into the other.
-    let id = number(
-        client,
-        "INSERT INTO m.orders (note, code) VALUES ('default', DEFAULT) RETURNING id",
-    )?;
+    let id = client
+        .number("INSERT INTO m.orders (note, code) VALUES ('default', DEFAULT) RETURNING id")?;
     client.batch_execute(&format!(
         "INSERT INTO twin.orders (id, note) VALUES ({id}, 'default')"
     ))?;
@@ -118,7 +116,7 @@ fn compare(client: &mut Client, columns: &online::Columns, when: &str) -> Result
 fn shop(cluster: &Cluster) -> Result<Client> {
     let mut client = owner(cluster)?;
     let grant = "GRANT SET ON PARAMETER session_replication_role TO keeper";
-    cluster.connect()?.batch_execute(grant)?;
+    cluster.run(grant)?;
     for (schema, kind) in [("m", "int"), ("twin", "bigint")] {
         client.batch_execute(&SHOP.replace("{s}", schema).replace("{t}", kind))?;
     }
@@ -134,7 +132,7 @@ fn triggers_that_the_owner_cannot_create_again_are_an_obstacle() -> Result<()> {
     client.batch_execute(&SHOP.replace("{s}", "m").replace("{t}", "int"))?;
     client.batch_execute("REVOKE EXECUTE ON FUNCTION m.changed() FROM PUBLIC, keeper")?;
     let plan = "SELECT snowflake_migrate.plan('m.orders', online => true)";
-    let answer = refused(&mut client, plan, "42501")?;
+    let answer = client.refused(plan, "42501")?;
     for part in [
         "trigger zzz of m.orders fires on each UPDATE, and its owner keeper may not create it again",
         "GRANT EXECUTE ON FUNCTION m.changed() TO keeper",
@@ -161,7 +159,7 @@ fn try_step(client: &mut Client, step: &Step) -> Result<()> {
         let strongest = "AccessExclusiveLock".to_owned();
         assert!(mode == strongest || !held.contains(&strongest), "{held:?}");
     } else {
-        let refused = expect_error(client, &step.statement)?;
+        let refused = client.expect_error(&step.statement)?;
         assert!(
             ["25001", "2D000"].contains(&refused.sqlstate.as_str()),
             "{refused}"
@@ -203,20 +201,19 @@ fn writes_after_each_step_give_the_same_as_without_a_migration() -> Result<()> {
             &whole[done..],
             &format!("rolled back, {when}"),
         )?;
-        run(client, [&step.statement])?;
+        client.run([&step.statement])?;
         write(client, done + 1).with_context(|| when.clone())?;
         compare(client, &columns, &when)?;
         for (violation, sqlstate) in VIOLATIONS {
-            refused(client, violation, sqlstate).with_context(|| when.clone())?;
+            client
+                .refused(violation, sqlstate)
+                .with_context(|| when.clone())?;
         }
         assert_left(client, "'m.orders'", &whole[done + 1..], &when)?;
     }
     assert_eq!(foreign_keys(client)?, keys);
     compare(client, &columns, "migrated")?;
-    let id = number(
-        client,
-        "INSERT INTO m.orders (note) VALUES ('new') RETURNING id",
-    )?;
+    let id = client.number("INSERT INTO m.orders (note) VALUES ('new') RETURNING id")?;
     assert!(id > 1 << 50, "{id} is no snowflake ID");
     client.batch_execute(&format!(
         "INSERT INTO m.lines (order_id) VALUES ({id}); INSERT INTO m.marks (order_id) VALUES ({id});
@@ -239,9 +236,8 @@ fn writes_after_each_step_give_the_same_as_without_a_migration() -> Result<()> {
         "reverted",
     );
     // The sequence resumes above the old IDs.
-    let highest = number(client, "SELECT max(id) FROM m.orders WHERE id < 2147483647")?;
-    answers(
-        client,
+    let highest = client.number("SELECT max(id) FROM m.orders WHERE id < 2147483647")?;
+    client.answers(
         "INSERT INTO m.orders (note) VALUES ('old') RETURNING id",
         highest + 1,
     )?;
@@ -271,26 +267,26 @@ fn an_online_migration_is_reverted_after_any_step() -> Result<()> {
     // Before the swap, the schema is the same to the letter.
     for last in 0..swap {
         let when = &steps[last].statement;
-        run(client, online::statements(&steps[..=last]))?;
+        client.run(online::statements(&steps[..=last]))?;
         client
             .batch_execute(revert)
             .with_context(|| format!("after {when}"))?;
         assert_same_schema(&before, &schema(&cluster, "postgres")?, when);
         assert_eq!(online::contents(client, &columns)?, rows);
-        answers(client, "SELECT count(*) FROM snowflake_migrate.progress", 0)?;
+        client.answers("SELECT count(*) FROM snowflake_migrate.progress", 0)?;
         assert_left(client, "'t'", &steps, when)?;
     }
     // After the swap, the columns stay wide.
     let widened = online::unordered(&widened(&before, SMALL_WIDENED)?);
     for last in swap..steps.len() {
         let when = &steps[last].statement;
-        run(client, ["DROP TABLE t, r CASCADE", SMALL])?;
-        run(client, online::statements(&steps[..=last]))?;
+        client.run(["DROP TABLE t, r CASCADE", SMALL])?;
+        client.run(online::statements(&steps[..=last]))?;
         client.batch_execute(revert)?;
         let schema = online::unordered(&schema(&cluster, "postgres")?);
         assert_same_schema(&widened, &schema, when);
         assert_eq!(online::contents(client, &columns)?, rows);
-        answers(client, "INSERT INTO t (code) VALUES (1) RETURNING id", 301)?;
+        client.answers("INSERT INTO t (code) VALUES (1) RETURNING id", 301)?;
     }
     Ok(())
 }
@@ -332,13 +328,13 @@ fn assert_swap_is_refused(
     let (steps, swap) = run_before(client, "'t'", Step::is_swap)?;
     // Only a superuser may change the catalog.
     if tamper.contains("UPDATE pg_index") {
-        cluster.connect()?.batch_execute(tamper)?;
+        cluster.run(tamper)?;
     } else {
         client.batch_execute(tamper)?;
     }
     let tampered = schema(cluster, "postgres")?;
     let rows = online::contents(client, &columns)?;
-    let answer = refused(client, &steps[swap].statement, "55000")?;
+    let answer = client.refused(&steps[swap].statement, "55000")?;
     assert!(
         !answer.detail.is_empty() || !answer.hint.is_empty(),
         "{what}: {answer}"
@@ -347,20 +343,17 @@ fn assert_swap_is_refused(
     assert_eq!(online::contents(client, &columns)?, rows, "{what}");
     if !remedy.is_empty() {
         let plan = "SELECT snowflake_migrate.plan('t', online => true)";
-        let named = refused(client, plan, "55000")?;
+        let named = client.refused(plan, "55000")?;
         assert!(named.detail.contains(said), "{what}: {named}");
         client.batch_execute(remedy)?;
     }
     online::migrate(client, "'t'")?;
     assert_eq!(online::contents(client, &columns)?, rows, "{what}");
-    let id = number(client, "INSERT INTO t (code) VALUES (1) RETURNING id");
+    let id = client.number("INSERT INTO t (code) VALUES (1) RETURNING id");
     if what != "a new foreign key of the column" {
         assert!(id? > 1 << 50, "{what}");
     }
-    run(
-        client,
-        ["DROP TABLE t, r CASCADE", "DROP TABLE IF EXISTS late"],
-    )
+    client.run(["DROP TABLE t, r CASCADE", "DROP TABLE IF EXISTS late"])
 }
 
 #[test]
@@ -557,7 +550,7 @@ fn the_backfill_shows_its_progress() -> Result<()> {
     let migrations = progress(client)?;
     assert_eq!(migrations.len(), 1);
     let transactions = "SELECT txid_current()";
-    let before = number(client, transactions)?;
+    let before = client.number(transactions)?;
     let mut seen = Vec::new();
     thread::scope(|scope| -> Result<()> {
         let running = scope.spawn(|| {
@@ -574,7 +567,7 @@ fn the_backfill_shows_its_progress() -> Result<()> {
         gate.open()?;
         Ok(running.join().expect("the session's thread")?)
     })?;
-    let batches = number(client, transactions)? - before;
+    let batches = client.number(transactions)? - before;
     assert!(
         batches >= 9000 / 250,
         "{batches} transactions for 9000 rows"
@@ -639,17 +632,17 @@ fn obstacles_to_an_online_migration_are_named_with_a_remedy_that_helps() -> Resu
     let client = &mut client;
     // With that setting a trigger fires that is ENABLE ALWAYS. Without it, the plan guards it.
     let grant = "GRANT SET ON PARAMETER session_replication_role TO keeper";
-    cluster.connect()?.batch_execute(grant)?;
+    cluster.run(grant)?;
     client.batch_execute("SET client_min_messages = error")?;
     for (setup, said, remedy) in OBSTACLES {
         client.batch_execute(
             "DROP SCHEMA IF EXISTS o CASCADE; DROP PUBLICATION IF EXISTS all_of_t; CREATE SCHEMA o; SET search_path = o, public;
              CREATE TABLE t (id serial PRIMARY KEY, n int); INSERT INTO t (n) SELECT n FROM generate_series(1, 20) AS n",
         )?;
-        run(client, [setup, "RESET search_path"])?;
+        client.run([setup, "RESET search_path"])?;
         let before = schema(&cluster, "postgres")?;
         let plan = "SELECT snowflake_migrate.plan('o.t', online => true)";
-        let answer = refused(client, plan, "55000").context(*setup)?;
+        let answer = client.refused(plan, "55000").context(*setup)?;
         assert!(answer.detail.contains(said), "no {said:?} in {answer}");
         for line in answer.detail.lines() {
             assert!(
@@ -658,9 +651,9 @@ fn obstacles_to_an_online_migration_are_named_with_a_remedy_that_helps() -> Resu
             );
         }
         assert_same_schema(&before, &schema(&cluster, "postgres")?, setup);
-        run(client, [remedy])?;
+        client.run([remedy])?;
         online::migrate(client, "'o.t'").context(*setup)?;
-        answers(client, "SELECT count(*) FROM o.t WHERE id = n", 20)?;
+        client.answers("SELECT count(*) FROM o.t WHERE id = n", 20)?;
     }
     Ok(())
 }
@@ -675,7 +668,7 @@ fn temporary_tables_and_two_migrations_of_a_table_are_refused() -> Result<()> {
          CREATE TABLE a (id serial PRIMARY KEY); CREATE TABLE b (id serial PRIMARY KEY, a_id int REFERENCES a)",
     )?;
     let of_b = online::plan(client, "'b'")?;
-    run(client, online::statements(&of_b[..2]))?;
+    client.run(online::statements(&of_b[..2]))?;
     for (statement, part) in [
         (
             "SELECT snowflake_migrate.plan('mine', online => true)",
@@ -690,7 +683,7 @@ fn temporary_tables_and_two_migrations_of_a_table_are_refused() -> Result<()> {
             "is being migrated online",
         ),
     ] {
-        let answer = refused(client, statement, "55000")?;
+        let answer = client.refused(statement, "55000")?;
         assert!(answer.detail.contains(part), "{answer}");
     }
     online::migrate(client, "'b'")?;
@@ -701,9 +694,7 @@ fn temporary_tables_and_two_migrations_of_a_table_are_refused() -> Result<()> {
 /// A table of the owner's that a stranger may write to.
 fn with_a_stranger(cluster: &Cluster) -> Result<(Client, Client)> {
     let mut client = owner(cluster)?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO stranger")?;
+    cluster.run("CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO stranger")?;
     client.batch_execute(SMALL)?;
     client.batch_execute(
         "GRANT ALL ON t, r TO stranger; GRANT ALL ON SEQUENCE t_id_seq TO stranger",
@@ -727,7 +718,7 @@ fn only_the_owner_migrates_online() -> Result<()> {
         "CALL snowflake_migrate.backfill('t')",
         "CALL snowflake_migrate.revert('t')",
     ]) {
-        let answer = expect_error(&mut stranger, statement)?;
+        let answer = stranger.expect_error(statement)?;
         // A statement that needs an earlier one may report that first.
         assert!(
             ["42501", "55000", "42703", "42704"].contains(&answer.sqlstate.as_str()),
@@ -741,7 +732,7 @@ fn only_the_owner_migrates_online() -> Result<()> {
     stranger.batch_execute("CREATE TABLE theirs (n int)")?;
     client.batch_execute("GRANT REFERENCES ON t TO stranger")?;
     stranger.batch_execute("ALTER TABLE theirs ADD t_id int REFERENCES t")?;
-    let answer = refused(&mut client, plan, "42501")?;
+    let answer = client.refused(plan, "42501")?;
     assert!(answer.detail.contains("theirs"), "{answer}");
     Ok(())
 }
@@ -760,6 +751,6 @@ fn roles_that_own_nothing_can_write_after_each_step() -> Result<()> {
     }
     let state = "SELECT count(*) || ' ' || max(t.code) FILTER (WHERE t.id = 5) FROM t JOIN r ON r.t_id = t.id";
     let expected = format!("{} {}", 300 + steps.len(), 5 + steps.len());
-    answers(&mut client, state, expected)?;
+    client.answers(state, expected)?;
     Ok(())
 }

@@ -10,7 +10,7 @@ const ROWS: i64 = 30_000;
 /// owner is no superuser.
 fn prepared() -> Result<(Cluster, Client)> {
     let cluster = Cluster::with_migrate()?;
-    cluster.connect()?.batch_execute(&format!(
+    cluster.run(&format!(
         "CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO keeper, stranger; SET ROLE keeper;
          CREATE TABLE t (id serial PRIMARY KEY, note text); INSERT INTO t (note) SELECT repeat('n', 400) FROM generate_series(1, {ROWS}); ANALYZE t"
     ))?;
@@ -27,28 +27,25 @@ const DONE: &str = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_mi
 
 /// Rows copied within a time, and per second. A busy machine copies fewer.
 fn copied(client: &mut Client, time: Duration) -> Result<(i64, f64)> {
-    let (begun, before) = (Instant::now(), number(client, DONE)?);
+    let (begun, before) = (Instant::now(), client.number(DONE)?);
     thread::sleep(time);
-    let rows = number(client, DONE)? - before;
+    let rows = client.number(DONE)? - before;
     Ok((rows, rows as f64 / begun.elapsed().as_secs_f64()))
 }
 
 /// The most rows that one transaction has copied, as the rows tell. `initial` is the
 /// transaction that inserted them all.
 fn largest_batch(client: &mut Client, initial: &str) -> Result<i64> {
-    number(
-        client,
-        &format!(
-            "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM t WHERE xmin::text <> '{initial}' GROUP BY xmin::text) AS b"
-        ),
-    )
+    client.number(&format!(
+        "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM t WHERE xmin::text <> '{initial}' GROUP BY xmin::text) AS b"
+    ))
 }
 
 /// Waits until more rows are copied. Returns how long that took.
 fn until_more(client: &mut Client) -> Result<Duration> {
-    let (begun, before) = (Instant::now(), number(client, DONE)?);
+    let (begun, before) = (Instant::now(), client.number(DONE)?);
     wait::until(format!("more rows than {before}"), LIMIT, || {
-        Ok(number(client, DONE)? != before)
+        Ok(client.number(DONE)? != before)
     })?;
     Ok(begun.elapsed())
 }
@@ -85,17 +82,16 @@ const FULL_SPEED: &str = "CALL snowflake_migrate.pace('t', batch_size => 10000, 
 fn another_session_changes_the_pace() -> Result<()> {
     let (cluster, mut client) = prepared()?;
     let client = &mut client;
-    let initial = value(client, "SELECT DISTINCT xmin::text FROM t")?;
+    let initial = client.value("SELECT DISTINCT xmin::text FROM t")?;
     let backfill = Backfill::start(
         &cluster,
         "keeper",
         "'t', batch_size => 50, pause => '1 hour'",
     )?;
-    wait_until(client, COPIES)?;
+    client.wait_until(COPIES)?;
     let (rows, _) = copied(client, Duration::from_millis(500))?;
     assert_eq!(rows, 0, "it did not pause");
-    answers(
-        client,
+    client.answers(
         "SELECT (batch_size, pause, is_paused, waiting_for IS NULL) FROM snowflake_migrate.progress",
         "(50,01:00:00,f,t)",
     )?;
@@ -115,8 +111,7 @@ fn another_session_changes_the_pace() -> Result<()> {
         fast = largest_batch(client, &initial)?;
         Ok(fast > 250)
     })?;
-    answers(
-        client,
+    client.answers(
         "SELECT (batch_size, pause) FROM snowflake_migrate.progress",
         "(500,00:00:00.4)",
     )?;
@@ -133,7 +128,7 @@ fn another_session_changes_the_pace() -> Result<()> {
     client.batch_execute(FULL_SPEED)?;
     backfill.end()?;
     online::migrate(client, "'t'")?;
-    answers(client, RECORDED, 0)?;
+    client.answers(RECORDED, 0)?;
     Ok(())
 }
 
@@ -147,14 +142,13 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
         "keeper",
         "'t', batch_size => 100, pause => '100 ms'",
     )?;
-    wait_until(client, COPIES)?;
+    client.wait_until(COPIES)?;
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
-    wait_until(
-        client,
+    client.wait_until(
         "SELECT is_paused AND waiting_for IS NOT DISTINCT FROM 'snowflake_migrate.pace(is_paused => false)' FROM snowflake_migrate.progress",
     )?;
     let stands = Instant::now();
-    let stood_at = number(client, DONE)?;
+    let stood_at = client.number(DONE)?;
 
     // It looks at its pace five times a second, and holds nothing in between.
     let mut observer = cluster.connect()?;
@@ -166,13 +160,13 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
     );
     let mut free = 0;
     wait::until("twenty looks at which it holds nothing", LIMIT, || {
-        free += i64::from(number(&mut observer, &held)? == 0);
+        free += i64::from(observer.number(&held)? == 0);
         Ok(free >= 20 && stands.elapsed() > Duration::from_secs(1))
     })?;
     observer.batch_execute(
         "SET lock_timeout = '60 s'; BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE; ROLLBACK",
     )?;
-    answers(client, DONE, stood_at)?;
+    client.answers(DONE, stood_at)?;
     let notices = (backfill.notices)();
     assert!(
         notices
@@ -187,11 +181,9 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
     client.batch_execute(FULL_SPEED)?;
     backfill.end()?;
     // Paused time is no time of copying.
-    let copying: f64 = value(
-        client,
-        "SELECT sum(run_seconds) FROM snowflake_migrate_internal.progress",
-    )?
-    .parse()?;
+    let copying: f64 = client
+        .value("SELECT sum(run_seconds) FROM snowflake_migrate_internal.progress")?
+        .parse()?;
     let all = begun.elapsed();
     assert!(
         copying <= (all - stood).as_secs_f64(),
@@ -205,15 +197,13 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
 fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
     let (cluster, mut client) = prepared()?;
     let client = &mut client;
-    cluster
-        .connect()?
-        .batch_execute("GRANT pg_monitor TO keeper")?;
+    cluster.run("GRANT pg_monitor TO keeper")?;
     let backfill = Backfill::start(
         &cluster,
         "keeper",
         "'t', batch_size => 30, pause => '10 ms', max_active_sessions => 2",
     )?;
-    wait_until(client, COPIES)?;
+    client.wait_until(COPIES)?;
     let mut busy = Vec::new();
     for _ in 0..4 {
         let mut session = cluster.connect()?;
@@ -221,8 +211,7 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
         let running = thread::spawn(move || session.batch_execute("SELECT pg_sleep(110)"));
         busy.push((cancel, running));
     }
-    wait_until(
-        client,
+    client.wait_until(
         "SELECT waiting_for IS NOT DISTINCT FROM 'other sessions: more than 2 are active' FROM snowflake_migrate.progress",
     )?;
     // The pause doubles from batch to batch, from 0.1 s on.
@@ -233,10 +222,7 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
         assert!(running.join().expect("the session's thread").is_err());
     }
     until_more(client)?;
-    wait_until(
-        client,
-        "SELECT waiting_for IS NULL FROM snowflake_migrate.progress",
-    )?;
+    client.wait_until("SELECT waiting_for IS NULL FROM snowflake_migrate.progress")?;
     let notices = (backfill.notices)();
     ensure!(
         notices
@@ -249,8 +235,7 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
 
     // Without the limit, sessions do not matter.
     client.batch_execute("CALL snowflake_migrate.pace('t', max_active_sessions => -1)")?;
-    answers(
-        client,
+    client.answers(
         "SELECT max_active_sessions IS NULL FROM snowflake_migrate.progress",
         "t",
     )?;
@@ -266,33 +251,33 @@ fn the_pace_survives_a_crash() -> Result<()> {
     // Set before, it holds from the first batch on.
     client.batch_execute("CALL snowflake_migrate.pace('t', pause => '1 hour')")?;
     let backfill = Backfill::start(&cluster, "keeper", "'t', batch_size => 70")?;
-    wait_until(&mut client, COPIES)?;
+    client.wait_until(COPIES)?;
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
-    wait_until(&mut client, STANDS)?;
+    client.wait_until(STANDS)?;
     kill_and_start(&mut cluster)?;
     assert!(backfill.end().is_err());
     let mut client = cluster.connect_as("keeper", "postgres")?;
     let client = &mut client;
     let pace = "SELECT (batch_size, pause, is_paused, waiting_for) FROM snowflake_migrate.progress";
-    answers(client, pace, "(70,01:00:00,t,)")?;
+    client.answers(pace, "(70,01:00:00,t,)")?;
 
     // The same call again is still paused, and then pauses for an hour.
     let backfill = Backfill::start(&cluster, "keeper", "'t'")?;
-    wait_until(client, STANDS)?;
+    client.wait_until(STANDS)?;
     assert_eq!(copied(client, Duration::from_millis(400))?.0, 0);
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => false)")?;
     until_more(client)?;
     assert_eq!(copied(client, Duration::from_millis(400))?.0, 0);
-    answers(client, pace, "(70,01:00:00,f,)")?;
+    client.answers(pace, "(70,01:00:00,f,)")?;
 
     // Cancelled where it waits: the migration ends, and its pace is forgotten.
     client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
-    wait_until(client, STANDS)?;
+    client.wait_until(STANDS)?;
     client.batch_execute("CALL snowflake_migrate.revert('t')")?;
     let error = backfill.end().expect_err("it was ended");
     let error = ServerError::in_chain(&error).context("no error of the server")?;
     assert_eq!(error.sqlstate, "55000", "{error}");
-    answers(client, RECORDED, 0)?;
+    client.answers(RECORDED, 0)?;
     online::migrate(client, "'t'")?;
     Ok(())
 }
@@ -322,12 +307,12 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
         ("NULL, is_paused => true", "42P01"),
     ] {
         let call = format!("CALL snowflake_migrate.pace({arguments})");
-        let refused = refused(client, &call, sqlstate)?;
+        let refused = client.refused(&call, sqlstate)?;
         if sqlstate == "42501" && arguments.starts_with("'t'") {
             assert!(refused.hint.contains("pg_monitor"), "{refused}");
         }
     }
-    answers(client, RECORDED, 0)?;
+    client.answers(RECORDED, 0)?;
 
     // Another role: by the procedure, the functions below it, and the table.
     superuser.batch_execute("GRANT ALL ON ALL TABLES IN SCHEMA snowflake_internal TO stranger; GRANT SELECT ON t TO stranger; CREATE TABLE lure (id int)")?;
@@ -342,17 +327,15 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
         "DELETE FROM snowflake_migrate_internal.pace".to_owned(),
         "TRUNCATE snowflake_migrate_internal.pace".to_owned(),
     ] {
-        refused(&mut stranger, &statement, "42501")?;
+        stranger.refused(&statement, "42501")?;
     }
     // What the owner writes past the procedure is read with care.
     client.batch_execute("SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', -5, '-1 day', NULL, NULL, NULL, NULL, false)::snowflake_migrate_internal.pace)")?;
-    answers(
-        client,
+    client.answers(
         "SELECT (batch_size, pause) FROM snowflake_migrate.progress",
         "(1,00:00:00)",
     )?;
-    refused(
-        client,
+    client.refused(
         "SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', 1, NULL, NULL, NULL, NULL, NULL, NULL)::snowflake_migrate_internal.pace)",
         "23502",
     )?;
@@ -361,10 +344,9 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
     superuser
         .batch_execute("CALL snowflake_migrate.pace('t', batch_size => 100, pause => '100 ms')")?;
     let backfill = Backfill::start(&cluster, "keeper", "'t'")?;
-    wait_until(client, COPIES)?;
+    client.wait_until(COPIES)?;
     superuser.batch_execute("CALL snowflake_migrate.pace('t', max_active_sessions => 50)")?;
-    wait_until(
-        client,
+    client.wait_until(
         "SELECT waiting_for IS NOT DISTINCT FROM 'GRANT pg_monitor TO keeper' FROM snowflake_migrate.progress",
     )?;
     superuser.batch_execute("GRANT pg_monitor TO keeper")?;
@@ -372,8 +354,7 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
     client.batch_execute(FULL_SPEED)?;
     backfill.end()?;
     online::migrate(client, "'t'")?;
-    refused(
-        client,
+    client.refused(
         "CALL snowflake_migrate.pace('t', is_paused => true)",
         "55000",
     )?;
@@ -381,11 +362,10 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
     // Several keys have one pace, by the name of any of them.
     run_before(client, "'two', also => '{other}'", Step::is_backfill)?;
     client.batch_execute("CALL snowflake_migrate.pace('other', 'id', batch_size => 7)")?;
-    answers(
-        client,
+    client.answers(
         "SELECT string_agg(format('%s %s', table_name, batch_size), ', ' ORDER BY table_name::text) FROM snowflake_migrate.progress",
         "other 7, two 7",
     )?;
-    answers(client, RECORDED, 1)?;
+    client.answers(RECORDED, 1)?;
     Ok(())
 }

@@ -57,9 +57,9 @@ fn a_plan_interrupted_at_any_step_is_continued() -> Result<()> {
     let mut client = cluster.connect()?;
     client.batch_execute(TABLES)?;
     let before = dump(&cluster)?;
-    let rows = value(&mut client, ROWS)?;
+    let rows = client.value(ROWS)?;
     for done in 0..STEPS {
-        let left: Vec<String> = column(&mut client, PLAN)?;
+        let left: Vec<String> = client.column(PLAN)?;
         assert_eq!(left.len(), STEPS - done, "{left:#?}");
         let statement = left[0].as_str();
         let now = dump(&cluster)?;
@@ -75,30 +75,26 @@ fn a_plan_interrupted_at_any_step_is_continued() -> Result<()> {
             assert_same_schema(&now, &dump(&cluster)?, statement);
         }
         // The server's end, with the statement done but not committed.
-        run(&mut client, ["BEGIN", statement])?;
+        client.run(["BEGIN", statement])?;
         client = kill_and_start(&mut cluster)?;
         assert_same_schema(&now, &dump(&cluster)?, statement);
-        let again: Vec<String> = column(&mut client, PLAN)?;
+        let again: Vec<String> = client.column(PLAN)?;
         assert_eq!(again.len(), STEPS - done, "{again:#?}");
         // And with the statement done.
-        run(&mut client, [statement])?;
+        client.run([statement])?;
         client = kill_and_start(&mut cluster)?;
-        answers(&mut client, ROWS, &rows)?;
-        run(
-            &mut client,
-            [
-                "INSERT INTO events (user_id, kind) VALUES (1, 'between')",
-                "DELETE FROM events WHERE kind = 'between'",
-                "DELETE FROM seen WHERE kind = 'between'",
-            ],
-        )?;
+        client.answers(ROWS, &rows)?;
+        client.run([
+            "INSERT INTO events (user_id, kind) VALUES (1, 'between')",
+            "DELETE FROM events WHERE kind = 'between'",
+            "DELETE FROM seen WHERE kind = 'between'",
+        ])?;
     }
-    answers(
-        &mut client,
+    client.answers(
         "SELECT relkind FROM pg_class WHERE oid = 'events'::regclass",
         "p",
     )?;
-    let left: Vec<String> = column(&mut client, PLAN)?;
+    let left: Vec<String> = client.column(PLAN)?;
     assert!(left.is_empty(), "{left:#?}");
     // And back, in the same way.
     let revert = "CALL snowflake_migrate.partition_revert('events')";
@@ -112,9 +108,9 @@ fn a_plan_interrupted_at_any_step_is_continued() -> Result<()> {
     assert!(is_waiting);
     assert_eq!(sqlstate(answer)?, "57014");
     assert_same_schema(&partitioned, &dump(&cluster)?, revert);
-    run(&mut client, [revert])?;
+    client.run([revert])?;
     assert_same_schema(&before, &dump(&cluster)?, "reverted");
-    answers(&mut client, ROWS, rows)?;
+    client.answers(ROWS, rows)?;
     Ok(())
 }
 
@@ -124,16 +120,13 @@ fn a_plan_interrupted_at_any_step_is_reverted() -> Result<()> {
     let mut client = cluster.connect()?;
     client.batch_execute(TABLES)?;
     let before = dump(&cluster)?;
-    let rows = value(&mut client, ROWS)?;
+    let rows = client.value(ROWS)?;
     for done in 1..=STEPS {
-        let steps: Vec<String> = column(&mut client, PLAN)?;
-        run(&mut client, &steps[..done])?;
-        run(
-            &mut client,
-            ["CALL snowflake_migrate.partition_revert('events')"],
-        )?;
+        let steps: Vec<String> = client.column(PLAN)?;
+        client.run(&steps[..done])?;
+        client.run(["CALL snowflake_migrate.partition_revert('events')"])?;
         assert_same_schema(&before, &dump(&cluster)?, &format!("after {done} steps"));
-        answers(&mut client, ROWS, &rows)?;
+        client.answers(ROWS, &rows)?;
     }
     Ok(())
 }
@@ -170,7 +163,7 @@ fn writers_beside_a_conversion_see_no_error() -> Result<()> {
     let mut client = cluster.connect()?;
     client.batch_execute(TABLES)?;
     let count = "SELECT count(*) FROM events";
-    let before = number(&mut client, count)?;
+    let before = client.number(count)?;
     let has_ended = AtomicBool::new(false);
     let rounds = tier::size(2, 6);
     let written = thread::scope(|scope| -> Result<i64> {
@@ -190,11 +183,11 @@ fn writers_beside_a_conversion_see_no_error() -> Result<()> {
                     "CALL snowflake_migrate.partition_revert('events')",
                 ] {
                     // With rows that are written in each state.
-                    let now = number(&mut client, count)?;
+                    let now = client.number(count)?;
                     wait::until("rows of all writers", LIMIT, || {
-                        Ok(number(&mut client, count)? > now + 40)
+                        Ok(client.number(count)? > now + 40)
                     })?;
-                    run(&mut client, [call])?;
+                    client.run([call])?;
                 }
             }
             Ok(())
@@ -207,15 +200,11 @@ fn writers_beside_a_conversion_see_no_error() -> Result<()> {
         }
         conversion.map(|()| written)
     })?;
-    answers(&mut client, count, before + written)?;
-    answers(
-        &mut client,
-        "SELECT count(DISTINCT events) FROM seen",
-        before + written,
-    )?;
+    client.answers(count, before + written)?;
+    client.answers("SELECT count(DISTINCT events) FROM seen", before + written)?;
     let broken = "SELECT count(*) FROM (SELECT event_id FROM notes UNION ALL SELECT event_id FROM marks) AS r
                   LEFT JOIN events AS e ON e.id = r.event_id WHERE e.id IS NULL";
-    answers(&mut client, broken, 0)?;
+    client.answers(broken, 0)?;
     println!(
         "partitioning: {rounds} times there and back beside 4 writers, {written} different IDs written and found"
     );

@@ -35,7 +35,7 @@ fn convert(trial: &mut Trial, cluster: &Cluster, table: &str) -> Result<()> {
     let count = format!(
         "SELECT concat_ws(' ', count(*), sum(hashtext(to_jsonb(t)::text))) FROM {table} AS t"
     );
-    let rows = value(&mut trial.superuser, &count)?;
+    let rows = trial.superuser.value(&count)?;
     // Of a key that has no snowflake IDs yet, the plan is the online one, too.
     let script = format!(
         "SET search_path = shop, public; SET client_min_messages = warning;
@@ -43,9 +43,9 @@ SELECT statement FROM snowflake_migrate.partition_plan($t${table}$t$, '1 day', '
     );
     let done = psql(cluster, OWNER, &trial.database, &script, true)?;
     ensure!(done.success, "{}", done.errors);
-    answers(&mut trial.superuser, &count, &rows)?;
+    trial.superuser.answers(&count, &rows)?;
     let kind = format!("SELECT relkind FROM pg_class WHERE oid = $t${table}$t$::regclass");
-    answers(&mut trial.superuser, &kind, "p")?;
+    trial.superuser.answers(&kind, "p")?;
     trial.apply("partitioned")?;
     Ok(())
 }
@@ -54,8 +54,7 @@ SELECT statement FROM snowflake_migrate.partition_plan($t${table}$t$, '1 day', '
 /// does; its plan takes several transactions.
 #[test]
 fn tables_of_the_corpus_are_converted_or_refused_before() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("max_locks_per_transaction", 256)
         .conf("wal_level", "logical")
         .time_limit(Duration::from_secs(1_800))
@@ -88,7 +87,7 @@ fn tables_of_the_corpus_are_converted_or_refused_before() -> Result<()> {
             trial.apply("migrated")?;
             let survey =
                 "SELECT target::text FROM snowflake_migrate.partition_survey('shop') ORDER BY 1";
-            for table in column::<String>(&mut trial.superuser, survey)? {
+            for table in trial.superuser.column::<String>(survey)? {
                 // Anew for each: those that were converted before may refer to it.
                 let survey = "SELECT coalesce(obstacles, '{}') FROM snowflake_migrate.partition_survey('shop') WHERE target::text = $1";
                 let obstacles: Vec<String> = trial.superuser.query_one(survey, &[&table])?.get(0);
@@ -105,9 +104,7 @@ fn tables_of_the_corpus_are_converted_or_refused_before() -> Result<()> {
         }
         let database = trial.database.clone();
         drop(trial);
-        cluster
-            .connect()?
-            .batch_execute(&format!("DROP DATABASE {database} WITH (FORCE)"))?;
+        cluster.run(&format!("DROP DATABASE {database} WITH (FORCE)"))?;
     }
     println!(
         "partitioned: {} tables converted; {} refused before anything changed; {} keys that have no plan; {} failed after a yes",

@@ -72,7 +72,7 @@ fn a_plans_steps_take_the_locks_that_it_names() -> Result<()> {
     let client = &mut client;
     client.batch_execute(PLANNED)?;
     for step in online::plan_for(client, "'t'", false)? {
-        run(client, ["BEGIN", &step.statement])?;
+        client.run(["BEGIN", &step.statement])?;
         let held = held_locks(client, "public")?;
         client.batch_execute("COMMIT")?;
         let wanted = lock_mode(&step.lock_level);
@@ -90,7 +90,7 @@ fn a_plans_steps_take_the_locks_that_it_names() -> Result<()> {
     }
     // The new columns have statistics.
     let analyzed = "SELECT count(*) FROM pg_stats WHERE tablename = 't' AND attname = 'id'";
-    answers(client, analyzed, 1)?;
+    client.answers(analyzed, 1)?;
     Ok(())
 }
 
@@ -105,7 +105,7 @@ fn a_table_that_references_a_migrated_one_later_is_widened_too() -> Result<()> {
          CREATE VIEW seen AS SELECT t_id FROM late",
     )?;
     let note = "SELECT count(*) FROM snowflake_migrate.plan('t') WHERE note LIKE '%drops and re-creates 1 object: view public.seen%'";
-    answers(client, note, 1)?;
+    client.answers(note, 1)?;
     assert_eq!(plan(client, "'t'")?.len(), 2);
     client.batch_execute("CALL snowflake_migrate.run('t')")?;
     assert!(plan(client, "'t'")?.is_empty());

@@ -96,7 +96,7 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
         client.batch_execute(&format!(
             "CREATE SCHEMA {schema}; SET search_path = {schema}, public"
         ))?;
-        run(client, [T, setup]).context(*schema)?;
+        client.run([T, setup]).context(*schema)?;
     }
     client.batch_execute("RESET search_path")?;
     let before = schema(&cluster, "refused")?;
@@ -110,7 +110,7 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
             format!("CALL snowflake_migrate.run({arguments})"),
             format!("SELECT * FROM snowflake_migrate.plan({arguments}, online => true)"),
         ] {
-            let refused = refused(client, &statement, "55000")?;
+            let refused = client.refused(&statement, "55000")?;
             assert!(
                 refused.message.starts_with("cannot migrate column "),
                 "{refused}"
@@ -131,17 +131,13 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
     }
     assert_same_schema(&before, &schema(&cluster, "refused")?, "refused");
     assert_eq!(contents(client)?, rows);
-    answers(
-        client,
-        "SELECT count(*) FROM snowflake_migrate_internal.origins",
-        0,
-    )?;
+    client.answers("SELECT count(*) FROM snowflake_migrate_internal.origins", 0)?;
     for Obstacle {
         arguments, remedy, ..
     } in obstacles().filter(|it| !it.remedy.is_empty())
     {
         let call = format!("CALL snowflake_migrate.run({arguments})");
-        run(client, [*remedy, &call, &call])?;
+        client.run([*remedy, &call, &call])?;
         assert!(plan(client, arguments)?.is_empty(), "{arguments}");
     }
     Ok(())
@@ -175,21 +171,18 @@ fn senseless_arguments_are_refused() -> Result<()> {
             format!("CALL snowflake_migrate.backfill({arguments})"),
             format!("CALL snowflake_migrate.revert({arguments})"),
         ] {
-            refused(client, &statement, sqlstate)?;
+            client.refused(&statement, sqlstate)?;
         }
     }
-    refused(client, "CALL snowflake_migrate.revert('t')", "55000")?;
+    client.refused("CALL snowflake_migrate.revert('t')", "55000")?;
     // Named, either of the two columns can be migrated.
-    run(
-        client,
-        [
-            "CALL snowflake_migrate.run('two', 'b')",
-            "CALL snowflake_migrate.run('two', 'a')",
-        ],
-    )?;
+    client.run([
+        "CALL snowflake_migrate.run('two', 'b')",
+        "CALL snowflake_migrate.run('two', 'a')",
+    ])?;
     let migrated =
         "SELECT count(*) FROM snowflake_migrate_internal.origins WHERE target = 'two'::regclass";
-    answers(client, migrated, 2)?;
+    client.answers(migrated, 2)?;
     Ok(())
 }
 
@@ -207,7 +200,7 @@ fn a_server_that_issues_no_ids_migrates_nothing() -> Result<()> {
             "SELECT * FROM snowflake_migrate.plan('t')",
             "CALL snowflake_migrate.run('t')",
         ] {
-            let refused = refused(&mut client, statement, "55000")?;
+            let refused = client.refused(statement, "55000")?;
             assert!(refused.detail.contains(part), "{refused}");
         }
         assert_same_schema(&before, &schema(&cluster, "postgres")?, part);
@@ -264,7 +257,8 @@ fn roles_without_the_rights_of_the_owner_are_refused() -> Result<()> {
     let before = schema(&cluster, "postgres")?;
     for (role, statement, parts) in DENIED {
         let mut session = cluster.connect_as(role, "postgres")?;
-        let answer = refused(&mut session, statement, "42501")
+        let answer = session
+            .refused(statement, "42501")
             .context(*role)?
             .to_string();
         for part in *parts {
@@ -275,11 +269,7 @@ fn roles_without_the_rights_of_the_owner_are_refused() -> Result<()> {
         }
     }
     assert_same_schema(&before, &schema(&cluster, "postgres")?, "refused");
-    answers(
-        &mut client,
-        "SELECT count(*) FROM snowflake_migrate_internal.origins",
-        0,
-    )?;
+    client.answers("SELECT count(*) FROM snowflake_migrate_internal.origins", 0)?;
     Ok(())
 }
 
@@ -288,13 +278,10 @@ fn roles_without_the_rights_of_the_owner_are_refused() -> Result<()> {
 fn members_of_the_owner_migrate_and_writers_do_not_revert() -> Result<()> {
     let (cluster, _client) = tables_of_keeper()?;
     let mut member = cluster.connect_as("member", "postgres")?;
-    run(
-        &mut member,
-        [
-            "CALL snowflake_migrate.run('k.t')",
-            "CALL snowflake_migrate.revert('k.t')",
-        ],
-    )?;
+    member.run([
+        "CALL snowflake_migrate.run('k.t')",
+        "CALL snowflake_migrate.revert('k.t')",
+    ])?;
     migrate_by_psql(&cluster, "keeper", "postgres", "'k.b'")?;
     let mut deputy = cluster.connect_as("deputy", "postgres")?;
     deputy.batch_execute("SET ROLE keeper; CALL snowflake_migrate.run('k.t')")?;
@@ -305,11 +292,10 @@ fn members_of_the_owner_migrate_and_writers_do_not_revert() -> Result<()> {
         "CALL snowflake_migrate.revert('k.t')",
         "SELECT snowflake_migrate_internal.record_reverted('k.t', 'id')",
     ] {
-        refused(&mut other, statement, "42501")?;
+        other.refused(statement, "42501")?;
     }
     // Called alone, it is refused to a member as well.
-    refused(
-        &mut member,
+    member.refused(
         "SELECT snowflake_migrate_internal.record_reverted('k.t', 'id')",
         "55000",
     )?;
@@ -325,22 +311,22 @@ fn the_owner_needs_the_rights_to_generate_ids_and_to_create_sequences() -> Resul
     client.batch_execute(
         "SET ROLE keeper; CREATE TABLE k.i (id int GENERATED ALWAYS AS IDENTITY); RESET ROLE",
     )?;
-    let denied = refused(&mut member, "CALL snowflake_migrate.run('k.i')", "42501")?;
+    let denied = member.refused("CALL snowflake_migrate.run('k.i')", "42501")?;
     let detail = "permission denied for function snowflake_nextval";
     assert!(denied.detail.contains(detail), "{denied}");
     client.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_nextval() TO PUBLIC")?;
     member.batch_execute("CALL snowflake_migrate.run('k.i')")?;
     client.batch_execute("REVOKE ALL ON SCHEMA k FROM keeper; ALTER SCHEMA k OWNER TO postgres; GRANT USAGE ON SCHEMA k TO PUBLIC")?;
     let before = schema(&cluster, "postgres")?;
-    refused(&mut member, "CALL snowflake_migrate.revert('k.i')", "42501")?;
+    member.refused("CALL snowflake_migrate.revert('k.i')", "42501")?;
     assert_same_schema(&before, &schema(&cluster, "postgres")?, "reverting refused");
     // A superuser reverts with the rights of the owner, and no others.
-    refused(client, "CALL snowflake_migrate.revert('k.i')", "42501")?;
+    client.refused("CALL snowflake_migrate.revert('k.i')", "42501")?;
     client.batch_execute(
         "GRANT USAGE, CREATE ON SCHEMA k TO keeper; CALL snowflake_migrate.revert('k.i')",
     )?;
     let owner = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'k.i_id_seq'::regclass";
-    answers(client, owner, "keeper")?;
+    client.answers(owner, "keeper")?;
     Ok(())
 }
 
@@ -395,12 +381,12 @@ fn set_traps(client: &mut Client) -> Result<()> {
             "CREATE FUNCTION trap.{name}({arguments}) RETURNS {result} LANGUAGE sql AS 'SELECT trap.spring(''{name}''); SELECT NULL::{result}'"
         ))?;
     }
-    run(client, [OTHER_TRAPS, TRAPPED])?;
+    client.run([OTHER_TRAPS, TRAPPED])?;
     // The traps work: the same names do spring them by the path.
     client.batch_execute(
         "BEGIN; SELECT strpos('a'::pg_catalog.text, 'b'::pg_catalog.text); SELECT now()",
     )?;
-    answers(client, SPRUNG, 2)?;
+    client.answers(SPRUNG, 2)?;
     client.batch_execute("ROLLBACK")?;
     Ok(())
 }
@@ -420,23 +406,18 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
     let before = schema(&cluster, "postgres")?;
     set_traps(client)?;
     for round in 0..2 {
-        let statements: Vec<String> = column(
-            client,
+        let statements: Vec<String> = client.column(
             "SELECT statement::pg_catalog.text FROM snowflake_migrate.plan('public.t') WHERE statement IS NOT NULL",
         )?;
         assert_eq!(statements.len(), 6, "{statements:?}");
         if round == 0 {
-            run(client, &statements)?;
+            client.run(&statements)?;
         } else {
             client.batch_execute("CALL snowflake_migrate.run('public.t')")?;
         }
         client.batch_execute("INSERT INTO public.t (n) VALUES (3); CALL snowflake_migrate.revert('public.t'); SET search_path = public")?;
-        answers(client, SPRUNG, 0)?;
-        answers(
-            client,
-            "INSERT INTO t (n) VALUES (4) RETURNING id",
-            3 + round,
-        )?;
+        client.answers(SPRUNG, 0)?;
+        client.answers("INSERT INTO t (n) VALUES (4) RETURNING id", 3 + round)?;
         // Narrow again, for the next round.
         client.batch_execute(
             "DELETE FROM t WHERE id > 2147483647; ALTER TABLE t ALTER id TYPE int; ALTER TABLE r ALTER t_id TYPE int",
@@ -463,7 +444,7 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
 #[test]
 fn tables_are_migrated_with_the_extension_in_a_schema_of_its_own() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
-    cluster.connect()?.batch_execute("CREATE DATABASE apart")?;
+    cluster.run("CREATE DATABASE apart")?;
     let mut client = cluster.connect_to("apart")?;
     let client = &mut client;
     client.batch_execute(
@@ -475,10 +456,10 @@ fn tables_are_migrated_with_the_extension_in_a_schema_of_its_own() -> Result<()>
         let insert = format!("INSERT INTO {table} VALUES (DEFAULT) RETURNING id");
         for _ in 0..2 {
             client.batch_execute(&format!("CALL snowflake_migrate.run('{table}')"))?;
-            assert!(number(client, &insert)? > 1 << 40);
+            assert!(client.number(&insert)? > 1 << 40);
             client.batch_execute(&format!("CALL snowflake_migrate.revert('{table}')"))?;
         }
-        answers(client, &insert, 2)?;
+        client.answers(&insert, 2)?;
     }
     Ok(())
 }
@@ -499,11 +480,7 @@ fn functions_of_the_same_name_in_the_extensions_schema_are_not_called() -> Resul
              $$ BEGIN RAISE EXCEPTION 'sprung by %', current_user; END $$"
         ))?;
     }
-    let sprung = refused(
-        &mut client,
-        "SELECT snowflake_min_id('2026-01-01')",
-        "P0001",
-    )?;
+    let sprung = client.refused("SELECT snowflake_min_id('2026-01-01')", "P0001")?;
     assert!(sprung.message.starts_with("sprung by"), "{sprung}");
     client.batch_execute(
         "CREATE TABLE t (id serial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 10);

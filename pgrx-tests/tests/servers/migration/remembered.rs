@@ -46,7 +46,7 @@ fn switch(cluster: &Cluster, owner: &mut Client, way: Way) -> Result<()> {
     let mut drawing = drawn.transaction()?;
     drawing.batch_execute("SELECT nextval('t_id_seq')")?;
     let mut observer = cluster.connect()?;
-    let pid = number(owner, "SELECT pg_backend_pid()")?;
+    let pid = owner.number("SELECT pg_backend_pid()")?;
     let statements: Vec<String> = if way == Way::Run {
         vec!["CALL snowflake_migrate.run('t')".to_owned()]
     } else {
@@ -66,16 +66,15 @@ fn switch(cluster: &Cluster, owner: &mut Client, way: Way) -> Result<()> {
         .iter()
         .position(is_switch)
         .context("no switch in the plan")?;
-    run(owner, statements[..place].iter().cloned())?;
+    owner.run(statements[..place].iter().cloned())?;
     thread::scope(|scope| -> Result<()> {
         let switching = scope.spawn(|| -> Result<()> {
             owner.batch_execute("BEGIN")?;
             Ok(owner.batch_execute(&statements[place])?)
         });
-        wait_until(
-            &mut observer,
-            &format!("SELECT bool_or(state = 'active') FROM pg_stat_activity WHERE pid = {pid}"),
-        )?;
+        observer.wait_until(&format!(
+            "SELECT bool_or(state = 'active') FROM pg_stat_activity WHERE pid = {pid}"
+        ))?;
         // The switch waits for the sequence, which this transaction has used, and not with a
         // lock on the table that it writes to.
         drawing.batch_execute("INSERT INTO t (id) SELECT currval('t_id_seq')")?;
@@ -85,36 +84,29 @@ fn switch(cluster: &Cluster, owner: &mut Client, way: Way) -> Result<()> {
     // Whoever draws meanwhile waits, and gets a number.
     let waiting = {
         let mut client = cluster.connect()?;
-        let waiter = number(&mut client, "SELECT pg_backend_pid()")?;
-        let thread = thread::spawn(move || -> Result<i64> {
-            number(&mut client, "SELECT nextval('t_id_seq')")
-        });
-        wait_until(
-            &mut observer,
-            &format!(
-                "SELECT wait_event_type IS NOT DISTINCT FROM 'Lock' FROM pg_stat_activity WHERE pid = {waiter}"
-            ),
-        )?;
+        let waiter = client.number("SELECT pg_backend_pid()")?;
+        let thread =
+            thread::spawn(move || -> Result<i64> { client.number("SELECT nextval('t_id_seq')") });
+        observer.wait_until(&format!(
+            "SELECT wait_event_type IS NOT DISTINCT FROM 'Lock' FROM pg_stat_activity WHERE pid = {waiter}"
+        ))?;
         thread
     };
     owner.batch_execute("COMMIT")?;
     let drawn = waiting.join().expect("the waiting session")?;
     ensure!(drawn < 10_000, "{drawn}");
-    run(owner, statements[place + 1..].iter().cloned())
+    owner.run(statements[place + 1..].iter().cloned())
 }
 
 #[test]
 fn what_sessions_remember_fails_loudly() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
     let mut admin = cluster.connect()?;
-    run(
-        &mut admin,
-        [
-            "CREATE ROLE planter LOGIN",
-            "CREATE SCHEMA app",
-            "GRANT USAGE ON SCHEMA app TO planter",
-        ],
-    )?;
+    admin.run([
+        "CREATE ROLE planter LOGIN",
+        "CREATE SCHEMA app",
+        "GRANT USAGE ON SCHEMA app TO planter",
+    ])?;
     let mut silent = BTreeMap::new();
     let mut expected = BTreeMap::<String, usize>::new();
     for (key, way) in [
@@ -127,32 +119,27 @@ fn what_sessions_remember_fails_loudly() -> Result<()> {
         for may_create in [true, false] {
             for cache in [1, 50] {
                 let cell = format!("{key}, {way:?}, CREATE {may_create}, CACHE {cache}");
-                run(
-                    &mut admin,
-                    [
-                        format!("CREATE TABLE app.t (id {key} PRIMARY KEY)"),
-                        "ALTER TABLE app.t OWNER TO planter".to_owned(),
-                        format!("ALTER SEQUENCE app.t_id_seq CACHE {cache}"),
-                        format!(
-                            "{} CREATE ON SCHEMA app {} planter",
-                            if may_create { "GRANT" } else { "REVOKE" },
-                            if may_create { "TO" } else { "FROM" }
-                        ),
-                        "ALTER ROLE ALL SET search_path = app, public".to_owned(),
-                    ],
-                )?;
+                admin.run([
+                    format!("CREATE TABLE app.t (id {key} PRIMARY KEY)"),
+                    "ALTER TABLE app.t OWNER TO planter".to_owned(),
+                    format!("ALTER SEQUENCE app.t_id_seq CACHE {cache}"),
+                    format!(
+                        "{} CREATE ON SCHEMA app {} planter",
+                        if may_create { "GRANT" } else { "REVOKE" },
+                        if may_create { "TO" } else { "FROM" }
+                    ),
+                    "ALTER ROLE ALL SET search_path = app, public".to_owned(),
+                ])?;
                 let mut sessions = [cluster.connect()?, cluster.connect()?];
                 for (session, has_used) in sessions.iter_mut().zip([true, false]) {
-                    run(
-                        session,
-                        [
+                    session.run([
                             "CREATE OR REPLACE FUNCTION public.last_of_t() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN currval(''t_id_seq''); END'",
                             "CREATE OR REPLACE FUNCTION public.last_by_regclass() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN currval(''t_id_seq''::regclass); END'",
                             "PREPARE last AS SELECT currval('t_id_seq')",
                         ],
                     )?;
                     if has_used {
-                        run(session, ["INSERT INTO t DEFAULT VALUES"])?;
+                        session.run(["INSERT INTO t DEFAULT VALUES"])?;
                         for (_, probe) in PROBES {
                             session.simple_query(probe)?;
                         }
@@ -180,32 +167,28 @@ fn what_sessions_remember_fails_loudly() -> Result<()> {
                     }
                 }
                 ensure!(
-                    value(
-                        &mut admin,
-                        "SELECT string_agg(relname, ' ') FROM pg_class WHERE relname LIKE 't_id_seq%'"
+                    admin.value(
+                        "SELECT string_agg(relname, ' ') FROM pg_class WHERE relname LIKE 't_id_seq%'",
                     )? == "t_id_seq",
                     "{cell}: a sequence is left"
                 );
                 // A session that goes on to draw gets numbers above, and its own.
-                let drawn = number(&mut sessions[0], "SELECT nextval('t_id_seq')")?;
+                let drawn = sessions[0].number("SELECT nextval('t_id_seq')")?;
                 ensure!(
-                    number(&mut sessions[0], "SELECT currval('t_id_seq')")? == drawn
-                        && number(
-                            &mut admin,
-                            "SELECT count(*) FROM app.t WHERE id = (SELECT last_value FROM app.t_id_seq)"
+                    sessions[0].number("SELECT currval('t_id_seq')")? == drawn
+                        && admin.number(
+                            "SELECT count(*) FROM app.t WHERE id = (SELECT last_value FROM app.t_id_seq)",
                         )? == 0,
                     "{cell}: {drawn}"
                 );
                 owner.batch_execute("CALL snowflake_migrate.revert('t')")?;
-                run(&mut sessions[1], ["INSERT INTO t DEFAULT VALUES"])?;
+                sessions[1].run(["INSERT INTO t DEFAULT VALUES"])?;
                 ensure!(
-                    number(
-                        &mut sessions[1],
-                        "SELECT max(id) FROM t WHERE id < 2147483648"
-                    )? == number(&mut sessions[1], "SELECT lastval()")?,
+                    sessions[1].number("SELECT max(id) FROM t WHERE id < 2147483648")?
+                        == sessions[1].number("SELECT lastval()")?,
                     "{cell}"
                 );
-                run(&mut admin, ["DROP TABLE app.t"])?;
+                admin.run(["DROP TABLE app.t"])?;
             }
         }
     }

@@ -73,11 +73,7 @@ fn seen(client: &mut Client, when: &str) -> Result<i64> {
     }
     println!("migration rights: {when}{report}");
     assert_eq!(by_others, 0, "{when}{report}");
-    answers(
-        client,
-        "SELECT rolsuper FROM pg_roles WHERE rolname = 'app'",
-        "f",
-    )?;
+    client.answers("SELECT rolsuper FROM pg_roles WHERE rolname = 'app'", "f")?;
     client.batch_execute("DELETE FROM public.seen")?;
     Ok(by_owner)
 }
@@ -90,7 +86,7 @@ fn revert(client: &mut Client, app: &mut Client, table: &str) -> Result<()> {
     seen(client, "an owner's row")?;
     client.batch_execute(&format!("CALL snowflake_migrate.revert('s.{table}')"))?;
     seen(client, "reverted")?;
-    answers(app, &insert, "51")?;
+    app.answers(&insert, "51")?;
     client.batch_execute("DELETE FROM public.seen")?;
     Ok(())
 }
@@ -121,7 +117,7 @@ fn owners_code_runs_as_the_owner_when_a_superuser_migrates() -> Result<()> {
     // Cancelled before the swap.
     create(client, "b", false)?;
     let steps = online::plan(client, "'s.b'")?;
-    run(client, online::statements(&steps[..4]))?;
+    client.run(online::statements(&steps[..4]))?;
     client.batch_execute("CALL snowflake_migrate.revert('s.b')")?;
     seen(client, "cancelled")?;
     Ok(())
@@ -158,10 +154,9 @@ fn sequences_that_a_superuser_restores_are_the_owners() -> Result<()> {
         let state = format!(
             "SELECT relowner::regrole::text || ' ' || nextval(oid::regclass) FROM pg_class WHERE oid = '{sequence}'::regclass"
         );
-        answers(client, &state, "app 4")?;
+        client.answers(&state, "app 4")?;
     }
-    answers(
-        client,
+    client.answers(
         "SELECT has_sequence_privilege('reader', 's.i_id_seq', 'SELECT') || ' ' || obj_description('s.i_id_seq'::regclass)",
         "true kept",
     )?;
@@ -183,19 +178,14 @@ fn another_roles_sequence_is_neither_recorded_nor_moved_back() -> Result<()> {
     )?;
     let mut app = cluster.connect_as("app", "postgres")?;
     app.batch_execute("CALL snowflake_migrate.run('t'); CALL snowflake_migrate.run('l')")?;
-    answers(
-        client,
+    client.answers(
         "SELECT count(*) FROM snowflake_migrate_internal.origins AS o WHERE o.sequence_last_value IS NOT NULL OR to_jsonb(o)::text ~ '4711'",
         0,
     )?;
     app.batch_execute("INSERT INTO l VALUES (DEFAULT), (105)")?;
     app.batch_execute("CALL snowflake_migrate.revert('t'); CALL snowflake_migrate.revert('l')")?;
-    answers(client, "SELECT last_value FROM secret", "4711")?;
-    answers(
-        &mut app,
-        "INSERT INTO l VALUES (DEFAULT) RETURNING id",
-        "106",
-    )?;
+    client.answers("SELECT last_value FROM secret", "4711")?;
+    app.answers("INSERT INTO l VALUES (DEFAULT) RETURNING id", "106")?;
     Ok(())
 }
 
@@ -253,7 +243,7 @@ fn functions_of_nearly_the_same_arguments_are_not_called() -> Result<()> {
     )?;
     online::migrate(client, "'o'::regclass, 'id'::name")?;
     let steps = online::plan(client, "'b'::regclass, 'id'::name")?;
-    run(client, online::statements(&steps[..4]))?;
+    client.run(online::statements(&steps[..4]))?;
     client.batch_execute(
         "SELECT * FROM snowflake_migrate.columns; SELECT * FROM snowflake_migrate.progress;
          SELECT * FROM snowflake_audit('o'::regclass, 'id'::name, NULL::integer[], NULL::bigint);
@@ -295,10 +285,9 @@ fn assert_refused(role: &str, statements: &[(&str, &str)]) -> Result<()> {
     for (statement, sqlstate) in statements {
         let mut session = cluster.connect_as(role, "postgres")?;
         session.batch_execute("BEGIN; SAVEPOINT s")?;
-        refused(&mut session, statement, sqlstate)?;
+        session.refused(statement, sqlstate)?;
         session.batch_execute("ROLLBACK TO s")?;
-        let locks: Vec<String> = column(
-            &mut session,
+        let locks: Vec<String> = session.column(
             "SELECT mode FROM pg_locks WHERE relation = 't'::regclass AND pid = pg_backend_pid() AND mode <> 'AccessShareLock'",
         )?;
         assert!(locks.is_empty(), "{role}: {statement}: {locks:?}");
@@ -367,13 +356,11 @@ fn records_of_migrations_refuse_rows_that_no_migration_writes() -> Result<()> {
 fn statements_run_as_the_owner_and_change_no_settings() -> Result<()> {
     let (_cluster, mut client) = tables()?;
     let client = &mut client;
-    answers(
-        client,
+    client.answers(
         "SELECT snowflake_internal.run('t', 'SELECT current_user, current_setting(''search_path''), NULL, set_config(''work_mem'', ''1MB'', false)')::text",
         "{app,\"pg_catalog, pg_temp\",NULL,1MB}",
     )?;
-    answers(
-        client,
+    client.answers(
         "SELECT current_user || ' ' || (current_setting('work_mem') = '1MB')",
         "postgres false",
     )?;
@@ -382,8 +369,7 @@ fn statements_run_as_the_owner_and_change_no_settings() -> Result<()> {
         "RESET SESSION AUTHORIZATION",
         "ALTER ROLE app SUPERUSER",
     ] {
-        refused(
-            client,
+        client.refused(
             &format!("SELECT snowflake_internal.run('t', '{statement}')"),
             "42501",
         )?;
@@ -399,19 +385,15 @@ fn a_recorded_row_is_its_owners_and_runs_no_second_statement() -> Result<()> {
     client.batch_execute("REVOKE ALL ON snowflake_migrate_internal.origins FROM stranger")?;
     let mut stranger = cluster.connect_as("stranger", "postgres")?;
     let hidden = "SELECT snowflake_migrate_internal.origin('t', 'id') IS NULL";
-    answers(&mut stranger, hidden, "t")?;
+    stranger.answers(hidden, "t")?;
     let kind = "SELECT (snowflake_migrate_internal.origin('t', 'id')).kind";
-    answers(&mut app, kind, "serial")?;
+    app.answers(kind, "serial")?;
     client.batch_execute(
         "ALTER TABLE t ALTER id SET DEFAULT snowflake_nextval(), ALTER id TYPE bigint",
     )?;
     for role in ["postgres", "app"] {
         let mut session = cluster.connect_as(role, "postgres")?;
-        refused(
-            &mut session,
-            "CALL snowflake_migrate.revert('t', 'id')",
-            "42601",
-        )?;
+        session.refused("CALL snowflake_migrate.revert('t', 'id')", "42601")?;
     }
     Ok(())
 }
@@ -444,8 +426,7 @@ fn trigger_functions_of_another_role_continue_to_work() -> Result<()> {
     assert!(!answer.contains("have to reconnect"), "{answer}");
     app.run("INSERT INTO s.t (n) VALUES (2)")?;
     // Nothing remains of what the steps were told.
-    answers(
-        &mut admin.client,
+    admin.client.answers(
         "SELECT coalesce(current_setting('snowflake_migrate_internal.recompiles_later', true), '')",
         "",
     )?;
@@ -495,8 +476,7 @@ fn only_functions_that_name_a_table_are_compiled_again() -> Result<()> {
         ),
         (r#"'"Odd ""i.tem"'"#, "odd()"),
     ] {
-        answers(
-            &mut client,
+        client.answers(
             &format!(
                 "SELECT string_agg(f.function::text, ' ' ORDER BY f.function::text)
                  FROM snowflake_migrate_internal.compiled_functions(ARRAY[{tables}::regclass]) AS f"
@@ -539,12 +519,9 @@ fn each_part_of_a_script_is_refused_to_all_roles_but_its_own() -> Result<()> {
     let of_columns = "SELECT string_agg(format('%s.%s %s', attrelid::regclass, attname, atttypid::regtype), ', ' ORDER BY attrelid::regclass::text)
                       FROM pg_attribute WHERE attrelid IN ('al.t'::regclass, 'al.r'::regclass, 'al.v'::regclass) AND attname IN ('id', 't_id')";
     for (online, keep_sequence) in [(false, true), (true, true), (true, false), (false, false)] {
-        let script = column::<String>(
-            &mut client,
-            &format!(
-                "SELECT statement FROM snowflake_migrate.ddl('al.t', online => {online}, keep_sequence => {keep_sequence})"
-            ),
-        )?
+        let script = client.column::<String>(&format!(
+            "SELECT statement FROM snowflake_migrate.ddl('al.t', online => {online}, keep_sequence => {keep_sequence})"
+        ))?
         .join("\n");
         // Also to one that has set its role or session user.
         for (user, before) in [
@@ -569,9 +546,8 @@ fn each_part_of_a_script_is_refused_to_all_roles_but_its_own() -> Result<()> {
                 output.errors
             );
         }
-        answers(&mut client, is_superuser, "f")?;
-        answers(
-            &mut client,
+        client.answers(is_superuser, "f")?;
+        client.answers(
             of_columns,
             "al.r.t_id integer, al.t.id integer, al.v.id integer",
         )?;
@@ -585,12 +561,11 @@ fn each_part_of_a_script_is_refused_to_all_roles_but_its_own() -> Result<()> {
             .expect("no role");
         let output = psql(&cluster, first, "postgres", &script, false)?;
         assert!(output.success, "{}\n{script}", output.errors);
-        answers(
-            &mut client,
+        client.answers(
             of_columns,
             "al.r.t_id bigint, al.t.id bigint, al.v.id bigint",
         )?;
-        answers(&mut client, is_superuser, "f")?;
+        client.answers(is_superuser, "f")?;
         client.batch_execute(
             "DROP SCHEMA al CASCADE; DROP OWNED BY alice, bob, carol; DROP ROLE alice, bob, carol, member",
         )?;

@@ -23,10 +23,7 @@ pub(super) fn script(cluster: &Cluster) -> Result<String> {
     let mut client = cluster.connect_to_new_database("planned")?;
     client.batch_execute("GRANT ALL ON SCHEMA public TO keeper; SET ROLE keeper")?;
     client.batch_execute(SHOP)?;
-    let script = value(
-        &mut client,
-        "SELECT snowflake_migrate.script('orders', also => '{lines}')",
-    )?;
+    let script = client.value("SELECT snowflake_migrate.script('orders', also => '{lines}')")?;
     // What the plan of the extension leaves.
     client.batch_execute(
         "CALL snowflake_migrate.run('orders', also => '{lines}', keep_sequence => true); RESET ROLE;
@@ -37,12 +34,8 @@ pub(super) fn script(cluster: &Cluster) -> Result<String> {
 
 /// A database without the extension, in which the owner may create schemas.
 pub(super) fn target(cluster: &Cluster, name: &str) -> Result<()> {
-    cluster
-        .connect()?
-        .batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
-    cluster
-        .connect()?
-        .batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template0"))?;
+    cluster.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
+    cluster.run(&format!("CREATE DATABASE {name} TEMPLATE template0"))?;
     let mut client = cluster.connect_to(name)?;
     client.batch_execute(&format!(
         "GRANT CREATE ON DATABASE {name} TO keeper; GRANT ALL ON SCHEMA public TO keeper; SET ROLE keeper"
@@ -83,9 +76,7 @@ pub(super) fn ends(lines: &[&str]) -> Result<Vec<usize>> {
 #[test]
 fn a_script_continues_after_a_stop_behind_any_statement() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN")?;
+    cluster.run("CREATE ROLE keeper LOGIN")?;
     let script = script(&cluster)?;
     let expected = schema(&cluster, "planned")?;
     let lines: Vec<&str> = script.lines().collect();
@@ -112,7 +103,7 @@ fn a_script_continues_after_a_stop_behind_any_statement() -> Result<()> {
             &format!("after line {end}"),
         );
         let mut client = cluster.connect_to("target")?;
-        answers(&mut client, "SELECT n::text FROM counted", "1")?;
+        client.answers("SELECT n::text FROM counted", "1")?;
     }
     Ok(())
 }
@@ -121,9 +112,7 @@ fn a_script_continues_after_a_stop_behind_any_statement() -> Result<()> {
 #[test]
 fn a_script_takes_neither_a_shared_schema_nor_another_login() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN")?;
+    cluster.run("CREATE ROLE keeper LOGIN")?;
     let script = script(&cluster)?;
     target(&cluster, "target")?;
     // The script would take it for its own, and insert into it.

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use snowflake_tests::corpus::{Entry, OWNER, entries};
 use snowflake_tests::migration::{psql, schema};
-use snowflake_tests::query::{number, value};
+use snowflake_tests::query::Ask;
 use snowflake_tests::server_error::ServerError;
 use snowflake_tests::{Cluster, online, tier};
 
 use super::corpus::{Trial, left_out, roles, same, template};
 use super::script::{self, ends};
-use super::{kill_and_start, script_online, signal, wait_until, waits};
+use super::{kill_and_start, script_online, signal, waits};
 
 /// What became of a schema. The last ones are listed with their reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,13 +57,11 @@ fn cluster() -> Result<Cluster> {
         .start_with_migrate()?;
     roles(&cluster)?;
     // As the script, the plan then keeps triggers from firing by conditions.
-    cluster.connect()?.batch_execute(&format!(
+    cluster.run(&format!(
         "REVOKE SET ON PARAMETER session_replication_role FROM {OWNER}"
     ))?;
     template(cluster.connect_to_new_database("corpus")?)?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE DATABASE bare TEMPLATE template0")?;
+    cluster.run("CREATE DATABASE bare TEMPLATE template0")?;
     template(cluster.connect_to("bare")?)?;
     Ok(cluster)
 }
@@ -94,10 +92,9 @@ fn script(
     client.batch_execute(
         "CREATE EXTENSION snowflake_migrate CASCADE; SET search_path = shop, public",
     )?;
-    let made = value(
-        &mut client,
-        &format!("SELECT snowflake_migrate.script({arguments}, online => {online})"),
-    );
+    let made = client.value(&format!(
+        "SELECT snowflake_migrate.script({arguments}, online => {online})"
+    ));
     made.map(|script| Ok(script + "\n")).or_else(|error| {
         let refused = ServerError::in_chain(&error).ok_or(error)?;
         let refused = format!("{} {}", refused.message, refused.detail);
@@ -120,7 +117,7 @@ fn prepared<'a>(
     let mut planned = Err(String::new());
     let users = [OWNER, "postgres"];
     for user in &users[..if entry.by_superuser { 2 } else { 1 }] {
-        cluster.connect()?.batch_execute(&format!(
+        cluster.run(&format!(
             "DROP DATABASE IF EXISTS corpus_{place} WITH (FORCE)"
         ))?;
         let mut twin = Trial::new(cluster, entry, (online, true), ("corpus", place))?;
@@ -198,7 +195,7 @@ fn outcome(
         schema(cluster, &database)?,
         target.facts()?,
         online::contents(&mut target.superuser, &columns)?,
-        value(&mut target.superuser, state)?,
+        target.superuser.value(state)?,
     );
     let ran = psql(cluster, OWNER, &database, &script, true)?;
     let found = schema(cluster, &database)?;
@@ -214,7 +211,7 @@ fn outcome(
     same(&before.1, &target.facts()?, "by the script", |_| false)?;
     ensure!(
         online::contents(&mut target.superuser, &columns)? == before.2
-            && value(&mut target.superuser, state)? == before.3,
+            && target.superuser.value(state)? == before.3,
         "the rows have changed"
     );
     target.apply("widened")?;
@@ -327,7 +324,7 @@ fn continued(
         let part = lines[..*end].join("\n") + "\n\\! kill -9 $PPID\n";
         let first = psql(cluster, OWNER, &name, &part, true)?;
         ensure!(!first.errors.contains("ERROR:"), "to line {end}: {first:?}");
-        wait_until(&mut observer, &gone)?;
+        observer.wait_until(&gone)?;
         let again = psql(cluster, OWNER, &name, &script, true)?;
         ensure!(again.success, "after line {end}: {again:?}");
         let when = format!("after line {end}: {}", lines[end - 1]);
@@ -553,9 +550,7 @@ fn run_ends(
 #[test]
 fn a_script_continues_after_any_end_within_a_unit() -> Result<()> {
     let mut cluster = Cluster::with_migrate()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN")?;
+    cluster.run("CREATE ROLE keeper LOGIN")?;
     let script = script::script(&cluster)? + "\n";
     let expected = schema(&cluster, "planned")?;
     let target = |cluster: &Cluster| script::target(cluster, "target");
@@ -610,7 +605,7 @@ fn end_within(
     let mut observer = cluster.connect()?;
     let own =
         "FROM pg_stat_activity WHERE application_name = 'widening script' AND datname = 'target'";
-    let pid = i32::try_from(number(&mut observer, &format!("SELECT pid {own}"))?)?;
+    let pid = i32::try_from(observer.number(&format!("SELECT pid {own}"))?)?;
     let mut holder = cluster.connect_to("target")?;
     holder.batch_execute("BEGIN; LOCK TABLE orders, lines IN SHARE MODE")?;
     input.write_all(format!("{unit}\\echo passed\n").as_bytes())?;
@@ -637,6 +632,6 @@ fn end_within(
     drop(input);
     child.wait()?;
     let _ = reader.join();
-    wait_until(&mut observer, &format!("SELECT count(*) = 0 {own}"))?;
+    observer.wait_until(&format!("SELECT count(*) = 0 {own}"))?;
     Ok(is_waiting)
 }

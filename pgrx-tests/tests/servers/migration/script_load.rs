@@ -95,7 +95,7 @@ fn beside_clients(
             while !ended.load(Ordering::SeqCst) {
                 let begun = Instant::now();
                 thread::sleep(Duration::from_millis(20));
-                if number(&mut observer, runs)? > 0 {
+                if observer.number(runs)? > 0 {
                     took += begun.elapsed();
                 }
             }
@@ -141,9 +141,7 @@ fn statements_of_an_application_do_not_fail_and_the_announced_is_taken() -> Resu
         .conf("max_wal_size", "8GB")
         .time_limit(Duration::from_secs(1_800))
         .start_with_migrate()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN")?;
+    cluster.run("CREATE ROLE keeper LOGIN")?;
     let mut admin = cluster.connect()?;
     admin.batch_execute("SET statement_timeout = 0")?;
     admin.batch_execute("CREATE DATABASE target OWNER keeper TEMPLATE template0")?;
@@ -164,10 +162,7 @@ fn statements_of_an_application_do_not_fail_and_the_announced_is_taken() -> Resu
         .batch_execute("CREATE EXTENSION snowflake_migrate CASCADE")?;
     let mut planned = cluster.connect_as("keeper", "planned")?;
     planned.batch_execute("SET statement_timeout = 0")?;
-    let script = value(
-        &mut planned,
-        "SELECT snowflake_migrate.script('orders', online => true)",
-    )?;
+    let script = planned.value("SELECT snowflake_migrate.script('orders', online => true)")?;
 
     let (by_plan, plan_took) = beside_clients(&cluster, "planned", orders, || {
         let arguments = "'orders', keep_sequence => true";
@@ -190,13 +185,11 @@ fn statements_of_an_application_do_not_fail_and_the_announced_is_taken() -> Resu
     })?;
     for database in ["planned", "target"] {
         let client = &mut cluster.connect_to(database)?;
-        answers(
-            client,
+        client.answers(
             "SELECT count(*) > 0 FROM pg_attribute WHERE attrelid = 'lines6'::regclass AND attname = 'order_id' AND atttypid = 'int8'::regtype",
             "t",
         )?;
-        answers(
-            client,
+        client.answers(
             &format!("SELECT count(DISTINCT id) FROM orders WHERE id <= {orders}"),
             orders,
         )?;
@@ -217,12 +210,12 @@ fn statements_of_an_application_do_not_fail_and_the_announced_is_taken() -> Resu
     let mut client = cluster.connect_to("quiet")?;
     let sizes = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relkind = 'r' AND relname ~ '^(orders|lines)'";
     let position = "SELECT pg_current_wal_lsn() - '0/0'";
-    let before = [number(&mut client, sizes)?, number(&mut client, position)?];
+    let before = [client.number(sizes)?, client.number(position)?];
     let done = psql(&cluster, "keeper", "quiet", &script, true)?;
     ensure!(done.success, "{done:?}");
     let taken = [
-        number(&mut client, sizes)? - before[0],
-        number(&mut client, position)? - before[1],
+        client.number(sizes)? - before[0],
+        client.number(position)? - before[1],
     ];
     let [tables, indexes, wal] = announced(&done.errors)?;
     let ratio = |taken: i64, said: i64| {

@@ -22,16 +22,12 @@ const SHOP: &str = "
 
 /// The script, and the schema that the plan of the extension leaves.
 pub(super) fn made(cluster: &Cluster) -> Result<(String, String)> {
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE keeper LOGIN; CREATE ROLE reader")?;
+    cluster.run("CREATE ROLE keeper LOGIN; CREATE ROLE reader")?;
     let mut client = cluster.connect_to_new_database("planned")?;
     client.batch_execute("GRANT ALL ON SCHEMA public TO keeper; SET ROLE keeper")?;
     client.batch_execute(SHOP)?;
-    let script = value(
-        &mut client,
-        "SELECT snowflake_migrate.script('orders', also => '{lines}', online => true)",
-    )?;
+    let script = client
+        .value("SELECT snowflake_migrate.script('orders', also => '{lines}', online => true)")?;
     client.batch_execute("RESET ROLE; SET client_min_messages = warning")?;
     migrate_by_psql_quietly(cluster)?;
     client.batch_execute("DROP EXTENSION snowflake_migrate; DROP EXTENSION snowflake")?;
@@ -39,18 +35,14 @@ pub(super) fn made(cluster: &Cluster) -> Result<(String, String)> {
 }
 
 fn migrate_by_psql_quietly(cluster: &Cluster) -> Result<()> {
-    cluster
-        .connect()?
-        .batch_execute("ALTER DATABASE planned SET client_min_messages = error")?;
+    cluster.run("ALTER DATABASE planned SET client_min_messages = error")?;
     migrate_by_psql(
         cluster,
         "keeper",
         "planned",
         "'orders', also => '{lines}', online => true, keep_sequence => true",
     )?;
-    cluster
-        .connect()?
-        .batch_execute("ALTER DATABASE planned RESET client_min_messages")?;
+    cluster.run("ALTER DATABASE planned RESET client_min_messages")?;
     Ok(())
 }
 
@@ -117,8 +109,7 @@ fn an_online_script_continues_after_each_unit_or_goes_back() -> Result<()> {
                 &format!("after unit {place}, back: {goes_back}"),
             );
             let mut client = cluster.connect_to("target")?;
-            answers(
-                &mut client,
+            client.answers(
                 "SELECT concat_ws(' ', (SELECT sum(id) FROM orders), (SELECT sum(order_id) FROM lines), (SELECT count(*) FROM fired))",
                 "2001000 2502500 0",
             )?;
@@ -177,19 +168,14 @@ fn a_second_start_is_refused_and_rows_are_written_while_the_copy_is_paused() -> 
     // The tables exist after the head of the script.
     let head = psql(&cluster, "keeper", "target", &parts[0], true)?;
     ensure!(head.success, "{head:?}");
-    let own = value(
-        &mut client,
-        "SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'snowflake_script%'",
-    )?;
+    let own = client
+        .value("SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'snowflake_script%'")?;
     client.batch_execute(&format!("UPDATE {own}.widening_pace SET is_paused = true"))?;
     thread::scope(|scope| -> Result<()> {
         let first = scope.spawn(|| start(&cluster, &script));
-        wait_until(
-            &mut client,
-            &format!(
-                "SELECT coalesce(bool_or(waiting_for LIKE '%is_paused'), false) FROM {own}.widening_progress"
-            ),
-        )?;
+        client.wait_until(&format!(
+            "SELECT coalesce(bool_or(waiting_for LIKE '%is_paused'), false) FROM {own}.widening_progress"
+        ))?;
         for arguments in ["", "\\set revert on\n"] {
             let second = psql(
                 &cluster,
@@ -213,8 +199,7 @@ fn a_second_start_is_refused_and_rows_are_written_while_the_copy_is_paused() -> 
         Ok(())
     })?;
     assert_same_schema(&expected, &schema(&cluster, "target")?, "with writers");
-    answers(
-        &mut client,
+    client.answers(
         "SELECT concat_ws(' ', (SELECT sum(id) FROM orders), (SELECT sum(order_id) FROM lines), (SELECT count(*) FROM fired))", // + 2001; + 2001, 8 becomes 1, and 9 is deleted.
         format!("{} {} 0", 2_001_000 + 2001, 2_502_500 + 2001 - 7 - 9),
     )?;

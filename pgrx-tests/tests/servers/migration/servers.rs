@@ -36,17 +36,13 @@ fn a_reverted_sequence_resumes_below_ids_from_elsewhere() -> Result<()> {
             if !there_before {
                 client.batch_execute(other)?;
             }
-            let own = number(client, "INSERT INTO t (note) VALUES ('new') RETURNING id")?;
+            let own = client.number("INSERT INTO t (note) VALUES ('new') RETURNING id")?;
             ensure!(own > 1 << 50, "{own} is no snowflake ID");
             if script && key == "bigserial" {
                 client.batch_execute("SELECT setval('t_id_seq', max(id)) FROM t")?;
             }
             client.batch_execute("CALL snowflake_migrate.revert('t')")?;
-            answers(
-                client,
-                "INSERT INTO t (note) VALUES ('old') RETURNING id",
-                3,
-            )?;
+            client.answers("INSERT INTO t (note) VALUES ('old') RETURNING id", 3)?;
             client.batch_execute("DROP TABLE t")?;
             checked += 1;
         }
@@ -57,9 +53,8 @@ fn a_reverted_sequence_resumes_below_ids_from_elsewhere() -> Result<()> {
          INSERT INTO t DEFAULT VALUES; SELECT setval('t_id_seq', max(id)) FROM t;
          ALTER SEQUENCE t_id_seq OWNED BY NONE; CALL snowflake_migrate.revert('t')",
     )?;
-    answers(client, "INSERT INTO t DEFAULT VALUES RETURNING id", 1)?;
-    answers(
-        client,
+    client.answers("INSERT INTO t DEFAULT VALUES RETURNING id", 1)?;
+    client.answers(
         "SELECT pg_get_serial_sequence('t', 'id')",
         "public.t_id_seq",
     )?;
@@ -81,50 +76,30 @@ fn each_server_of_a_published_table_reverts_by_its_own_records() -> Result<()> {
     )?;
     there.batch_execute("CREATE TABLE t (id serial PRIMARY KEY, note text)")?;
     subscribe(&mut there, &publisher, "everything")?;
-    wait_until(&mut there, "SELECT count(*) = 1 FROM t")?;
+    there.wait_until("SELECT count(*) = 1 FROM t")?;
 
     // The plan shows what has to be done at the subscriber first.
-    let notes = value(
-        &mut here,
-        "SELECT string_agg(note, E'\\n') FROM snowflake_migrate.plan('t')",
-    )?;
+    let notes = here.value("SELECT string_agg(note, E'\\n') FROM snowflake_migrate.plan('t')")?;
     assert!(
         notes.contains("Published by everything: widen the column at the subscribers first"),
         "{notes}"
     );
     there.batch_execute("CALL snowflake_migrate.run('t')")?;
     here.batch_execute("CALL snowflake_migrate.run('t')")?;
-    let new = number(
-        &mut here,
-        "INSERT INTO t (note) VALUES ('new') RETURNING id",
-    )?;
-    wait_until(
-        &mut there,
-        &format!("SELECT count(*) = 1 FROM t WHERE id = {new}"),
-    )?;
+    let new = here.number("INSERT INTO t (note) VALUES ('new') RETURNING id")?;
+    there.wait_until(&format!("SELECT count(*) = 1 FROM t WHERE id = {new}"))?;
 
     // Each is reverted alone: what one records is not the other's.
     here.batch_execute("CALL snowflake_migrate.revert('t')")?;
-    let old = number(
-        &mut here,
-        "INSERT INTO t (note) VALUES ('old') RETURNING id",
-    )?;
+    let old = here.number("INSERT INTO t (note) VALUES ('old') RETURNING id")?;
     assert_eq!(old, 2);
-    wait_until(
-        &mut there,
-        &format!("SELECT count(*) = 1 FROM t WHERE id = {old}"),
-    )?;
-    answers(
-        &mut there,
+    there.wait_until(&format!("SELECT count(*) = 1 FROM t WHERE id = {old}"))?;
+    there.answers(
         "SELECT count(*) || ' ' || (count(reverted_at) = 0) FROM snowflake_migrate_internal.origins",
         "1 true",
     )?;
     there.batch_execute("CALL snowflake_migrate.revert('t')")?;
-    answers(
-        &mut there,
-        "INSERT INTO t (note) VALUES ('there') RETURNING id",
-        3,
-    )?;
+    there.answers("INSERT INTO t (note) VALUES ('there') RETURNING id", 3)?;
     there.batch_execute("DROP SUBSCRIPTION of_everything")?;
     Ok(())
 }
@@ -139,8 +114,7 @@ fn views_over_views_and_locked_tables_are_named() -> Result<()> {
          CREATE TABLE down (id int PRIMARY KEY, t_id int REFERENCES t); CREATE TABLE far (down_id int REFERENCES down);
          CREATE VIEW one AS SELECT id FROM t; CREATE VIEW two AS SELECT id FROM one; CREATE MATERIALIZED VIEW three AS SELECT id FROM two",
     )?;
-    let note = value(
-        client,
+    let note = client.value(
         "SELECT note FROM snowflake_migrate.plan('t') WHERE statement LIKE '%internal.widen(%'",
     )?;
     let listed = "drops and re-creates 3 objects: materialized view public.three with its data";
@@ -150,8 +124,7 @@ fn views_over_views_and_locked_tables_are_named() -> Result<()> {
         "{note}"
     );
     client.batch_execute("DROP VIEW one CASCADE")?;
-    let notes = value(
-        client,
+    let notes = client.value(
         "SELECT string_agg(note, E'\\n' ORDER BY step) FROM snowflake_migrate.plan('t') WHERE rewrites",
     )?;
     let notes: Vec<&str> = notes.lines().collect();
@@ -193,15 +166,12 @@ fn a_replicated_truncate_keeps_the_records() -> Result<()> {
     there.batch_execute("CALL snowflake_migrate.run('t')")?;
     let steps = online::plan(&mut there, "'u'")?;
     let begun = steps.iter().take_while(|step| !step.is_backfill());
-    run(&mut there, begun.map(|step| &step.statement))?;
+    there.run(begun.map(|step| &step.statement))?;
     there.batch_execute("CALL snowflake_migrate.pace('u', is_paused => true)")?;
     there.batch_execute("SELECT snowflake_nextval()")?;
     subscribe(&mut there, &publisher, "everything")?;
-    wait_until(
-        &mut there,
-        "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel",
-    )?;
-    let before = value(&mut there, RECORDS)?;
+    there.wait_until("SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel")?;
+    let before = there.value(RECORDS)?;
     ensure!(before.lines().count() == 4, "{before}");
     for (rows, truncated) in [
         (
@@ -213,18 +183,14 @@ fn a_replicated_truncate_keeps_the_records() -> Result<()> {
     ] {
         here.batch_execute(&format!("TRUNCATE {truncated}"))?;
         here.batch_execute("INSERT INTO t (note) VALUES ('after it')")?;
-        wait_until(&mut there, &format!("SELECT count(*) = {rows} FROM t"))?;
-        answers(&mut there, RECORDS, &before)?;
+        there.wait_until(&format!("SELECT count(*) = {rows} FROM t"))?;
+        there.answers(RECORDS, &before)?;
     }
     there.batch_execute("CALL snowflake_migrate.revert('t')")?;
     there.batch_execute("CALL snowflake_migrate.revert('u')")?;
     // What a superuser of this server truncates is empty.
     there.batch_execute("TRUNCATE snowflake_migrate_internal.origins")?;
-    answers(
-        &mut there,
-        "SELECT count(*) FROM snowflake_migrate_internal.origins",
-        0,
-    )?;
+    there.answers("SELECT count(*) FROM snowflake_migrate_internal.origins", 0)?;
     there.batch_execute("DROP SUBSCRIPTION of_everything")?;
     Ok(())
 }

@@ -20,9 +20,7 @@ const TABLES: &str = "
 const KEYS: &str = "'users', also => '{groups,projects,issues}'";
 
 fn cluster() -> Result<(Cluster, Client)> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 3)
-        .start_with_migrate()?;
+    let cluster = Cluster::node(3).start_with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(TABLES)?;
     Ok((cluster, client))
@@ -43,37 +41,30 @@ fn statements(client: &mut Client, online: bool) -> Result<Vec<String>> {
 fn rows(client: &mut Client) -> Result<String> {
     let mut all = String::new();
     for table in ["users", "groups", "projects", "issues"] {
-        all += &value(
-            client,
-            &format!(
-                "SELECT md5(string_agg(r::text, ',' ORDER BY id)) FROM (SELECT t.id, (SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(t)) AS e) AS r FROM {table} AS t) AS t"
-            ),
-        )?;
+        all += &client.value(&format!(
+            "SELECT md5(string_agg(r::text, ',' ORDER BY id)) FROM (SELECT t.id, (SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(t)) AS e) AS r FROM {table} AS t) AS t"
+        ))?;
     }
     Ok(all)
 }
 
 /// New rows get snowflake IDs, and the foreign keys hold.
 fn assert_migrated(client: &mut Client, foreign_keys: i64) -> Result<()> {
-    answers(
-        client,
+    client.answers(
         "SELECT count(*) FROM pg_attribute WHERE attrelid = ANY ('{users,groups,projects,issues}'::regclass[]) AND attnum > 0 AND NOT attisdropped AND atttypid = 'int4'::regtype",
         0,
     )?;
-    answers(
-        client,
+    client.answers(
         "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND convalidated",
         foreign_keys,
     )?;
-    let id = number(
-        client,
+    let id = client.number(
         "WITH u AS (INSERT INTO users (name) VALUES ('new') RETURNING id), g AS (INSERT INTO groups (owner_id) SELECT id FROM u RETURNING id, owner_id),
               p AS (INSERT INTO projects (group_id, creator_id) SELECT id, owner_id FROM g RETURNING id, group_id, creator_id)
          INSERT INTO issues (project_id, author_id, group_id) SELECT id, creator_id, group_id FROM p RETURNING id",
     )?;
     assert!(id > 1 << 40, "{id} is no snowflake ID");
-    refused(
-        client,
+    client.refused(
         "INSERT INTO issues (project_id, group_id) VALUES (1, 2)",
         "23503",
     )?;
@@ -88,14 +79,13 @@ fn one_plan_rewrites_each_table_once() -> Result<()> {
     let rewrites = steps.iter().filter(|step| step.rewrites).count();
     let mut one_by_one = 0;
     for key in ["users", "groups", "projects", "issues"] {
-        one_by_one += number(
-            &mut client,
-            &format!("SELECT count(*) FROM snowflake_migrate.plan('{key}') WHERE rewrites"),
-        )?;
+        one_by_one += client.number(&format!(
+            "SELECT count(*) FROM snowflake_migrate.plan('{key}') WHERE rewrites"
+        ))?;
     }
     assert_eq!((rewrites, one_by_one), (4, 10));
     let statements_to_run = statements(&mut client, false)?;
-    run(&mut client, statements_to_run)?;
+    client.run(statements_to_run)?;
     assert_eq!(rows(&mut client)?, before);
     assert_migrated(&mut client, 6)?;
     assert!(statements(&mut client, false)?.is_empty());
@@ -110,7 +100,7 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
     client.batch_execute("SELECT pg_stat_force_next_flush()")?;
     let updates =
         "SELECT sum(n_tup_upd)::bigint FROM pg_stat_user_tables WHERE schemaname = 'public'";
-    let earlier = number(&mut client, updates)?;
+    let earlier = client.number(updates)?;
     let steps = plan(&mut client, true)?;
     let backfill = steps
         .iter()
@@ -118,50 +108,33 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
         .context("no backfill")?;
     assert_eq!(steps.iter().filter(|step| step.is_backfill()).count(), 1);
     assert_eq!(steps.iter().filter(|step| step.is_swap()).count(), 1);
-    run(
-        &mut client,
-        steps[..=backfill].iter().map(|step| &step.statement),
-    )?;
+    client.run(steps[..=backfill].iter().map(|step| &step.statement))?;
     client.batch_execute("SELECT pg_stat_force_next_flush(); SELECT pg_sleep(0.1)")?;
-    let written = number(&mut client, updates)? - earlier;
+    let written = client.number(updates)? - earlier;
     assert_eq!(written, 300 + 200 + 200 + 2000);
-    answers(
-        &mut client,
+    client.answers(
         "SELECT count(DISTINCT rows_done) FROM snowflake_migrate.progress WHERE column_name = 'id'",
         1,
     )?;
-    answers(
-        &mut client,
-        "SELECT count(*) FROM snowflake_migrate.progress",
-        4,
-    )?;
+    client.answers("SELECT count(*) FROM snowflake_migrate.progress", 4)?;
 
     // A part of the keys stands for all of them; others cannot join.
     let rest = statements(&mut client, true)?;
     let of_one = online::plan(&mut client, "'groups'")?;
     assert_eq!(online::statements(&of_one), rest);
     client.batch_execute("CREATE TABLE labels (id serial PRIMARY KEY)")?;
-    let error = refused(
-        &mut client,
+    let error = client.refused(
         "SELECT * FROM snowflake_migrate.plan('users', also => '{labels}', online => true)",
         "55000",
     )?;
     assert!(error.detail.contains("has begun"));
-    refused(
-        &mut client,
-        "SELECT * FROM snowflake_migrate.plan('users')",
-        "55000",
-    )?;
+    client.refused("SELECT * FROM snowflake_migrate.plan('users')", "55000")?;
 
-    run(&mut client, rest)?;
+    client.run(rest)?;
     client.batch_execute("DROP TABLE labels")?;
     assert_eq!(rows(&mut client)?, before);
     assert_migrated(&mut client, 6)?;
-    answers(
-        &mut client,
-        "SELECT count(*) FROM snowflake_migrate.progress",
-        0,
-    )?;
+    client.answers("SELECT count(*) FROM snowflake_migrate.progress", 0)?;
     for table in ["users", "groups", "projects", "issues"] {
         client.batch_execute(&format!("CALL snowflake_migrate.revert('{table}')"))?;
     }
@@ -175,22 +148,17 @@ fn cancelling_one_key_cancels_the_whole_plan() -> Result<()> {
     let last = steps.iter().position(Step::is_swap).context("no swap")?;
     for cancelled_after in [5, last] {
         let steps = plan(&mut client, true)?;
-        run(
-            &mut client,
-            steps[..cancelled_after].iter().map(|step| &step.statement),
-        )?;
+        client.run(steps[..cancelled_after].iter().map(|step| &step.statement))?;
         client.batch_execute("CALL snowflake_migrate.revert('projects')")?;
         let left =
             "SELECT count(*) FROM pg_attribute WHERE attname LIKE 'snowflake%' AND NOT attisdropped
                       AND attrelid = ANY ('{users,groups,projects,issues}'::regclass[])";
-        answers(&mut client, left, 0)?;
-        answers(
-            &mut client,
+        client.answers(left, 0)?;
+        client.answers(
             "SELECT count(*) FROM snowflake_migrate_internal.progress",
             0,
         )?;
-        answers(
-            &mut client,
+        client.answers(
             "SELECT count(*) FROM snowflake_migrate_internal.origins WHERE reverted_at IS NULL",
             0,
         )?;
@@ -217,15 +185,15 @@ fn senseless_lists_of_tables_are_refused() -> Result<()> {
             "CALL snowflake_migrate.run",
             "CALL snowflake_migrate.backfill",
         ] {
-            refused(&mut client, &format!("{call}({arguments})"), sqlstate)?;
+            client.refused(&format!("{call}({arguments})"), sqlstate)?;
         }
     }
     // Named twice is named once.
     let of_one = "SELECT count(*) FROM snowflake_migrate.plan('users') WHERE rewrites";
-    let of_one = number(&mut client, of_one)?;
+    let of_one = client.number(of_one)?;
     let of_twice =
         "SELECT count(*) FROM snowflake_migrate.plan('users', also => '{users}') WHERE rewrites";
-    answers(&mut client, of_twice, of_one)?;
+    client.answers(of_twice, of_one)?;
     Ok(())
 }
 
@@ -245,14 +213,14 @@ fn a_refused_plan_names_the_keys_to_leave_out() -> Result<()> {
             )
         };
         let many = format!("{KEYS} || '{{t1,t2,t3,t4,t5,t6,t7,t8,t9}}'::regclass[]");
-        let error = refused(&mut client, &plan(&many), "55000")?;
+        let error = client.refused(&plan(&many), "55000")?;
         assert!(error.message.ends_with("t6.id, and 3 more"), "{error}");
         assert_eq!(
             error.hint,
             "Nothing was changed. Remove the obstacles, or leave out public.groups.id, then request the plan again."
         );
         // All of the keys: nothing would be left.
-        let error = refused(&mut client, &plan("'groups'"), "55000")?;
+        let error = client.refused(&plan("'groups'"), "55000")?;
         assert_eq!(
             error.hint,
             "Nothing was changed. Remove the obstacles, then request the plan again."

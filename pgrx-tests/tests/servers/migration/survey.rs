@@ -60,13 +60,11 @@ fn serial_columns_take_time_in_proportion_to_the_tables() -> Result<()> {
     let counts = tier::size([100, 500, 1000], [300, 1500, 3000]);
     for count in counts {
         let mut client = tables(&cluster, count)?;
-        answers(
-            &mut client,
+        client.answers(
             "SELECT count(*) FROM snowflake_migrate.columns",
             count as i64,
         )?;
-        answers(
-            &mut client,
+        client.answers(
             "SELECT sum(cardinality(referenced_by)) FROM snowflake_migrate.columns",
             count as i64 - 1,
         )?;
@@ -90,8 +88,7 @@ fn a_database_with_three_hundred_columns_is_surveyed_in_seconds() -> Result<()> 
     // A statement that takes two minutes ends with an error.
     let count = tier::size(100, 300);
     let mut client = tables(&cluster, count)?;
-    answers(
-        &mut client,
+    client.answers(
         "SELECT count(*) FROM snowflake_migrate.survey() WHERE online_way = 'possible'",
         i64::try_from(count)?,
     )?;
@@ -104,7 +101,7 @@ fn a_database_with_three_hundred_columns_is_surveyed_in_seconds() -> Result<()> 
 #[test]
 fn audits_use_the_search_path_of_the_owner_only() -> Result<()> {
     let cluster = Cluster::with_migrate()?;
-    cluster.connect()?.batch_execute(
+    cluster.run(
         "CREATE ROLE app LOGIN; CREATE SCHEMA app AUTHORIZATION app; CREATE ROLE other LOGIN; CREATE SCHEMA other AUTHORIZATION other",
     )?;
     let mut app = cluster.connect_as("app", "postgres")?;
@@ -118,7 +115,7 @@ fn audits_use_the_search_path_of_the_owner_only() -> Result<()> {
     let audit = "SELECT count(*) FROM snowflake_audit('app.t')";
     let mut owner = cluster.connect_as("app", "postgres")?;
     owner.batch_execute("SET search_path = app, public")?;
-    answers(&mut owner, audit, 0)?;
+    owner.answers(audit, 0)?;
     cluster.connect_as("other", "postgres")?.batch_execute(
         "CREATE TABLE other.ran (who name); GRANT ALL ON other.ran TO public; GRANT USAGE ON SCHEMA other TO public;
          CREATE FUNCTION other.inner_one(bigint) RETURNS bigint LANGUAGE plpgsql AS
@@ -126,8 +123,8 @@ fn audits_use_the_search_path_of_the_owner_only() -> Result<()> {
     )?;
     let mut superuser = cluster.connect()?;
     superuser.batch_execute("SET search_path = other, app, public")?;
-    let error = refused(&mut superuser, audit, "42883")?;
+    let error = superuser.refused(audit, "42883")?;
     ensure!(error.hint.contains("ALTER FUNCTION"), "{}", error.hint);
-    answers(&mut superuser, "SELECT count(*) FROM other.ran", 0)?;
+    superuser.answers("SELECT count(*) FROM other.ran", 0)?;
     Ok(())
 }

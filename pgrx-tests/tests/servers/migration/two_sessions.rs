@@ -82,12 +82,11 @@ fn finish(client: &mut Client) -> Result<()> {
         ensure!(steps < 60, "the plan has no end");
     }
     ensure!(
-        value(
-            client,
-            "SELECT concat_ws(' ', count(*), count(DISTINCT t.id), bool_and(c.id IS NOT NULL)) FROM t LEFT JOIN child AS c ON c.t_id = t.id"
+        client.value(
+            "SELECT concat_ws(' ', count(*), count(DISTINCT t.id), bool_and(c.id IS NOT NULL)) FROM t LEFT JOIN child AS c ON c.t_id = t.id",
         )? == "500 500 t"
     );
-    ensure!(number(client, "INSERT INTO t DEFAULT VALUES RETURNING id")? > 1 << 40);
+    ensure!(client.number("INSERT INTO t DEFAULT VALUES RETURNING id")? > 1 << 40);
     Ok(())
 }
 
@@ -95,8 +94,7 @@ fn finish(client: &mut Client) -> Result<()> {
 #[test]
 fn two_sessions_at_a_step_are_told_at_once() -> Result<()> {
     // Some two hundred pairs, a second or two each.
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .time_limit(Duration::from_secs(900))
         .start_with_migrate()?;
     let mut client = cluster.connect_to_new_database("state_0")?;
@@ -126,9 +124,7 @@ fn two_sessions_at_a_step_are_told_at_once() -> Result<()> {
             );
         }
         let next = format!("state_{}", number + 1);
-        cluster
-            .connect()?
-            .batch_execute(&format!("CREATE DATABASE {next} TEMPLATE {template}"))?;
+        cluster.run(&format!("CREATE DATABASE {next} TEMPLATE {template}"))?;
         cluster.connect_to(&next)?.batch_execute(&step.statement)?;
     }
     Ok(())
@@ -153,16 +149,14 @@ fn a_swap_ends_with_its_client() -> Result<()> {
         .stderr(Stdio::null())
         .spawn()?;
     let swaps = "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'gone' AND wait_event_type IN ('Lock', 'Timeout', 'Extension')";
-    wait_until(&mut client, swaps)?;
+    client.wait_until(swaps)?;
     // Beside it, another session is told at once.
     let (answer, _) = told(&mut cluster.connect()?, &steps[swap].statement)?;
     ensure!(answer == "55P03", "{answer}");
     processes::send(i32::try_from(psql.id())?, Signal::SIGKILL)?;
     psql.wait()?;
-    wait_until(
-        &mut client,
-        "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'gone'",
-    )?;
+    client
+        .wait_until("SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'gone'")?;
     holding.rollback()?;
     finish(&mut client)?;
     Ok(())

@@ -72,7 +72,7 @@ const DEFINITIONS: &str = "
 
 /// The tables' owner, who is no superuser, and another role.
 fn owner(cluster: &Cluster) -> Result<Client> {
-    cluster.connect()?.batch_execute(
+    cluster.run(
         "CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper; GRANT CREATE ON DATABASE postgres TO keeper;
          CREATE ROLE helper LOGIN; CREATE SCHEMA helper AUTHORIZATION helper; GRANT USAGE ON SCHEMA helper TO keeper",
     )?;
@@ -83,8 +83,7 @@ fn owner(cluster: &Cluster) -> Result<Client> {
 
 /// The calls since the last time, with their numbers.
 fn calls(client: &mut Client) -> Result<Vec<String>> {
-    let found = column(
-        client,
+    let found = client.column(
         "SELECT concat_ws(' ', c.trigger_name, count(*)) FROM w.calls AS c GROUP BY c.trigger_name ORDER BY 1",
     )?;
     client.batch_execute("DELETE FROM w.calls")?;
@@ -118,7 +117,7 @@ fn the_copy_fires_no_trigger_and_others_fire_all() -> Result<()> {
                 .connect_as("helper", "postgres")?
                 .batch_execute(HELPERS_FUNCTION)?;
         }
-        let before: Vec<String> = column(client, DEFINITIONS)?;
+        let before: Vec<String> = client.column(DEFINITIONS)?;
         let steps = online::plan(client, arguments)?;
         let guards = steps
             .iter()
@@ -127,15 +126,15 @@ fn the_copy_fires_no_trigger_and_others_fire_all() -> Result<()> {
         assert_eq!(guards, 2, "{steps:?}");
         check_changes(&cluster, client, "before")?;
         for step in &steps {
-            run(client, [&step.statement])?;
+            client.run([&step.statement])?;
             assert_eq!(calls(client)?, [""; 0], "{}", step.statement);
             check_changes(&cluster, client, &step.statement)?;
         }
         assert!(online::plan(client, arguments)?.is_empty());
-        let after: Vec<String> = column(client, DEFINITIONS)?;
+        let after: Vec<String> = client.column(DEFINITIONS)?;
         assert_eq!(before, after);
         let changes = i64::try_from(CHANGES.len() * (steps.len() + 1))?;
-        answers(client, "SELECT n FROM w.orders WHERE id = 7", changes)?;
+        client.answers("SELECT n FROM w.orders WHERE id = 7", changes)?;
         client.batch_execute("DROP SCHEMA w CASCADE")?;
     }
     Ok(())
@@ -151,7 +150,7 @@ fn a_trigger_that_is_newer_than_the_guards_stops_the_copy() -> Result<()> {
     client.batch_execute(
         "CREATE TRIGGER late BEFORE UPDATE ON w.lines FOR EACH ROW EXECUTE FUNCTION w.called()",
     )?;
-    let answer = refused(client, &steps[backfill].statement, "55000")?;
+    let answer = client.refused(&steps[backfill].statement, "55000")?;
     assert!(
         answer
             .message
@@ -179,17 +178,17 @@ fn reverting_leaves_the_triggers_as_they_were() -> Result<()> {
     let mut client = owner(&cluster)?;
     let client = &mut client;
     client.batch_execute(TABLES)?;
-    let before: Vec<String> = column(client, DEFINITIONS)?;
+    let before: Vec<String> = client.column(DEFINITIONS)?;
     let dump = schema(&cluster, "postgres")?;
     let steps = online::plan(client, "'w.orders'")?;
     let swap = steps.iter().position(Step::is_swap).context("no swap")?;
     for last in 0..swap {
         let when = &steps[last].statement;
-        run(client, online::statements(&steps[..=last]))?;
+        client.run(online::statements(&steps[..=last]))?;
         client
             .batch_execute("CALL snowflake_migrate.revert('w.orders')")
             .with_context(|| format!("after {when}"))?;
-        let after: Vec<String> = column(client, DEFINITIONS)?;
+        let after: Vec<String> = client.column(DEFINITIONS)?;
         assert_eq!(before, after, "{when}");
         assert_same_schema(&dump, &schema(&cluster, "postgres")?, when);
         assert_eq!(calls(client)?, [""; 0], "{when}");

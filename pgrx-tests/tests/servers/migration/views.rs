@@ -239,11 +239,8 @@ fn populate(cluster: &Cluster, database: &str) -> Result<Client> {
 }
 
 fn cluster_with_roles() -> Result<Cluster> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("jit", "off")
-        .start_with_migrate()?;
-    cluster.connect()?.batch_execute(
+    let cluster = Cluster::node(1).conf("jit", "off").start_with_migrate()?;
+    cluster.run(
         "CREATE ROLE maker LOGIN; CREATE ROLE keeper LOGIN; CREATE ROLE granter; CREATE ROLE reader",
     )?;
     Ok(cluster)
@@ -251,22 +248,18 @@ fn cluster_with_roles() -> Result<Cluster> {
 
 /// Inserts through the table, and returns the ID.
 fn insert(client: &mut Client, schema: &str) -> Result<i64> {
-    number(
-        client,
-        &format!("INSERT INTO {schema}.t (n) VALUES (1) RETURNING id"),
-    )
+    client.number(&format!(
+        "INSERT INTO {schema}.t (n) VALUES (1) RETURNING id"
+    ))
 }
 
 /// New rows get snowflake IDs; the sequence is restored, and the objects stay.
 fn use_and_revert(client: &mut Client, schema: &str, migrated: &[String]) -> Result<()> {
     ensure!(insert(client, schema)? > 1 << 40, "no snowflake ID");
-    run(
-        client,
-        [
-            format!("DELETE FROM {schema}.t WHERE id > 1::bigint << 40"),
-            format!("CALL snowflake_migrate.revert('{schema}.t')"),
-        ],
-    )?;
+    client.run([
+        format!("DELETE FROM {schema}.t WHERE id > 1::bigint << 40"),
+        format!("CALL snowflake_migrate.revert('{schema}.t')"),
+    ])?;
     let reverted = describe(client, schema)?;
     ensure!(reverted == migrated, "reverted: {reverted:#?}");
     Ok(())
@@ -275,10 +268,7 @@ fn use_and_revert(client: &mut Client, schema: &str, migrated: &[String]) -> Res
 /// A shape migrated in a window.
 fn in_window(client: &mut Client, schema: &str) -> Result<()> {
     let before = describe(client, schema)?;
-    run(
-        client,
-        vec![format!("CALL snowflake_migrate.run('{schema}.t')"); 2],
-    )?;
+    client.run(vec![format!("CALL snowflake_migrate.run('{schema}.t')"); 2])?;
     let migrated = describe(client, schema)?;
     types_only(&before, &migrated)?;
     use_and_revert(client, schema, &migrated)
@@ -293,19 +283,17 @@ fn while_in_use(client: &mut Client, schema: &str, ways: Ways) -> Result<()> {
     };
     if !views.is_empty() {
         let plan = format!("SELECT * FROM snowflake_migrate.plan('{schema}.t', online => true)");
-        let refused = refused(client, &plan, "55000")?;
+        let refused = client.refused(&plan, "55000")?;
         ensure!(refused.detail.contains("WITH NO DATA"), "{refused}");
     }
-    run(
-        client,
+    client.run(
         views
             .iter()
             .rev()
             .map(|view| format!("REFRESH MATERIALIZED VIEW {schema}.{view} WITH NO DATA")),
     )?;
     online::migrate(client, &format!("'{schema}.t'"))?;
-    run(
-        client,
+    client.run(
         views
             .iter()
             .map(|view| format!("REFRESH MATERIALIZED VIEW {schema}.{view}")),
@@ -410,7 +398,7 @@ fn dependents_that_cannot_be_created_again_change_nothing() -> Result<()> {
     )?;
     for (position, (setup, sqlstate, parts, is_planned)) in FAILING.iter().enumerate() {
         let schema = format!("f{position:02}");
-        run(client, [
+        client.run([
             format!("CREATE SCHEMA {schema} AUTHORIZATION maker; GRANT USAGE, CREATE ON SCHEMA {schema} TO mallory"),
             format!("SET ROLE maker; SET search_path = {schema}, public; {TABLES} {}", setup.replace("{s}", &schema)),
             "RESET ROLE; RESET search_path".to_owned(),
@@ -420,14 +408,16 @@ fn dependents_that_cannot_be_created_again_change_nothing() -> Result<()> {
             let answer = if online && !is_planned {
                 let target = format!("'{schema}.t'");
                 let (steps, swap) = super::run_before(client, &target, online::Step::is_swap)?;
-                refused(client, &steps[swap].statement, sqlstate)?.to_string()
+                client
+                    .refused(&steps[swap].statement, sqlstate)?
+                    .to_string()
             } else {
                 let statement = if online {
                     format!("SELECT * FROM snowflake_migrate.plan('{schema}.t', online => true)")
                 } else {
                     format!("CALL snowflake_migrate.run('{schema}.t')")
                 };
-                refused(client, &statement, sqlstate)?.to_string()
+                client.refused(&statement, sqlstate)?.to_string()
             };
             for part in *parts {
                 ensure!(answer.contains(part), "{schema}: no {part:?} in {answer}");
@@ -436,7 +426,7 @@ fn dependents_that_cannot_be_created_again_change_nothing() -> Result<()> {
             let narrow = format!(
                 "SELECT count(*) FROM pg_attribute WHERE attrelid = '{schema}.t'::regclass AND attname = 'id' AND atttypid = 'integer'::regtype"
             );
-            answers(client, &narrow, 1)?;
+            client.answers(&narrow, 1)?;
         }
     }
     Ok(())
@@ -492,13 +482,13 @@ fn dependents_of_other_owners_are_refused_with_a_remedy() -> Result<()> {
         } else {
             "42501"
         };
-        let answer = refused(&mut maker, statement, sqlstate)?.to_string();
+        let answer = maker.refused(statement, sqlstate)?.to_string();
         ensure!(answer.contains(part), "{statement}: {answer}");
     }
     if cluster.installation().major >= 16 {
         // The privileges are inherited, but the role cannot be set.
         client.batch_execute("GRANT keeper TO maker WITH INHERIT TRUE, SET FALSE")?;
-        let answer = refused(&mut maker, "CALL snowflake_migrate.run('x.t')", "42501")?;
+        let answer = maker.refused("CALL snowflake_migrate.run('x.t')", "42501")?;
         ensure!(
             answer.detail.contains("must be owner of view x.v"),
             "{answer}"
@@ -512,7 +502,7 @@ fn dependents_of_other_owners_are_refused_with_a_remedy() -> Result<()> {
         (&mut maker, "CALL snowflake_migrate.run('x.t')"),
         (&mut client, "CALL snowflake_migrate.run('x.u')"),
     ] {
-        run(session, ["SET client_min_messages = error", call, call])?;
+        session.run(["SET client_min_messages = error", call, call])?;
     }
     types_only(&before, &describe(&mut client, "x")?)?;
     Ok(())
@@ -528,9 +518,7 @@ fn views_that_change_between_the_plan_and_its_steps_stay() -> Result<()> {
         "SET client_min_messages = error; GRANT CREATE ON DATABASE changed TO maker",
     )?;
     for (schema, online) in [("x1", false), ("x2", true)] {
-        run(
-            client,
-            [
+        client.run([
                 format!(
                     "CREATE SCHEMA {schema} AUTHORIZATION maker; SET ROLE maker; SET search_path = {schema}, public; {TABLES}"
                 ),
@@ -551,16 +539,16 @@ fn views_that_change_between_the_plan_and_its_steps_stay() -> Result<()> {
         );
         let change = "ALTER VIEW v RENAME TO \"a; DROP TABLE t\"; CREATE VIEW v AS SELECT id, n FROM t; GRANT SELECT ON v TO reader; CREATE RULE late AS ON INSERT TO v DO INSTEAD NOTHING; CREATE POLICY late ON t USING (id > 0)";
         if online {
-            run(client, online::statements(first))?;
+            client.run(online::statements(first))?;
             client.batch_execute(change)?;
         } else {
             client.batch_execute(change)?;
         }
         let before = describe(client, schema)?;
         if !online {
-            run(client, online::statements(first))?;
+            client.run(online::statements(first))?;
         }
-        run(client, online::statements(last))?;
+        client.run(online::statements(last))?;
         client.batch_execute("RESET search_path")?;
         let types = types_only(&before, &describe(client, schema)?)?;
         assert_eq!(types, 3, "{schema}");

@@ -112,12 +112,12 @@ fn the_planner_and_parallel_queries_can_ask() -> Result<()> {
          SELECT pg_sleep(0.05)",
     )?;
     let once = "SELECT count(*) FROM events WHERE id < (SELECT snowflake_resolved_id())";
-    let plan: Vec<String> = column(&mut client, &format!("EXPLAIN (COSTS off) {once}"))?;
+    let plan: Vec<String> = client.column(&format!("EXPLAIN (COSTS off) {once}"))?;
     assert!(plan.iter().any(|line| line.contains("Gather")), "{plan:?}");
-    answers(&mut client, once, 20_000)?;
+    client.answers(once, 20_000)?;
     // In the leader, above the parallel part.
     let above = "SELECT count(*) FROM events GROUP BY id < 0 HAVING snowflake_resolved_id() > 0";
-    answers(&mut client, above, 20_000)?;
+    client.answers(above, 20_000)?;
     // A function that hides it from the planner: the worker cannot tell.
     client.batch_execute(
         "CREATE FUNCTION hidden() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
@@ -125,8 +125,8 @@ fn the_planner_and_parallel_queries_can_ask() -> Result<()> {
          SET parallel_leader_participation = off",
     )?;
     let hidden = "SELECT count(hidden()) FROM events WHERE id < 9223372036854775807";
-    let plan: Vec<String> = column(&mut client, &format!("EXPLAIN (COSTS off) {hidden}"))?;
+    let plan: Vec<String> = client.column(&format!("EXPLAIN (COSTS off) {hidden}"))?;
     assert!(plan.iter().any(|line| line.contains("Gather")), "{plan:?}");
-    answers(&mut client, hidden, "0")?;
+    client.answers(hidden, "0")?;
     Ok(())
 }

@@ -122,9 +122,7 @@ fn fail_over(is_synchronous: bool) -> Result<Outcome> {
         "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)",
     )?;
     insert_rows(&mut client, "replicated", rows)?;
-    let mut standby = Cluster::builder()
-        .conf("snowflake.node_id", 2)
-        .prepare_standby_of(&primary)?;
+    let mut standby = Cluster::node(2).prepare_standby_of(&primary)?;
     standby.start()?;
     standby.catch_up_with(&primary)?;
     if is_synchronous {
@@ -148,7 +146,7 @@ fn fail_over(is_synchronous: bool) -> Result<Outcome> {
     standby.promote()?;
     let promoted_at = promoted_at(&standby)?;
     let mut client = standby.connect()?;
-    let kept = number(&mut client, "SELECT count(*) FROM orders")?;
+    let kept = client.number("SELECT count(*) FROM orders")?;
     assert_eq!(kept, if is_synchronous { 2 * rows } else { rows });
     for _ in 0..100 {
         insert_rows(&mut client, "after", 1)?;

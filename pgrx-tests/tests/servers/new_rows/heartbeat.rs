@@ -52,7 +52,7 @@ fn the_first_heartbeat_of_a_database_can_be_read_only_and_any_roles() -> Result<
     assert_present(&server, &mut owner)?;
     // As the first ID does.
     let recorded = "SELECT count(*) FROM snowflake_internal.accepted_layout";
-    answers(&mut owner, recorded, 1)?;
+    owner.answers(recorded, 1)?;
     let id = ids::one(&mut owner)?;
     assert!(DEFAULT.time_us(id) <= server.clock().now_us());
     Ok(())
@@ -94,7 +94,7 @@ fn a_heartbeat_returns_the_old_answer_where_ids_are_refused_or_wait() -> Result<
 
     const STEP: Duration = Duration::from_secs(48 * 3_600);
     server.clock().step(Offset::back(STEP))?;
-    expect_error(&mut client, "SELECT snowflake_nextval()")?;
+    client.expect_error("SELECT snowflake_nextval()")?;
     assert_unmoved(&server, &mut client, "the clock set back")?;
     server.clock().step(Offset::forward(STEP))?;
     assert_present(&server, &mut client)?;
@@ -105,7 +105,7 @@ fn a_heartbeat_returns_the_old_answer_where_ids_are_refused_or_wait() -> Result<
          INSERT INTO events (id) VALUES (snowflake_compose(
              snowflake_timestamp(snowflake_nextval()) + interval '100 milliseconds', 1, 9, 0))",
     )?;
-    answers(&mut client, "SELECT stopped FROM snowflake_status", "t")?;
+    client.answers("SELECT stopped FROM snowflake_status", "t")?;
     assert_unmoved(&server, &mut client, "a node conflict")?;
     stranger.batch_execute("RESET session_replication_role; SELECT snowflake_accept_node_id()")?;
     assert_present(&server, &mut client)?;
@@ -132,7 +132,7 @@ fn an_hour_of_polls_writes_nothing() -> Result<()> {
         "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
          INSERT INTO orders (note) SELECT 'before' FROM generate_series(1, 500)",
     )?;
-    let last = number(&mut client, "SELECT max(id) FROM orders")?;
+    let last = client.number("SELECT max(id) FROM orders")?;
     let printed = document::block("docs/reading.md", PRINTED_QUERY)?;
     let from = |position: i64| printed.replace(PRINTED_ID, &position.to_string());
     let (from_start, poll) = (from(0), from(last));
@@ -143,23 +143,23 @@ fn an_hour_of_polls_writes_nothing() -> Result<()> {
     // Whatever a session writes once, such as hints.
     for _ in 0..250 {
         ensure!(client.query(&poll, &[])?.is_empty(), "an unexpected row");
-        value(&mut client, position)?;
+        client.value(position)?;
     }
     let written = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn";
-    let begun = number(&mut client, written)?;
+    let begun = client.number(written)?;
     server.clock().pass(HOUR)?;
-    let without = number(&mut client, written)?;
+    let without = client.number(written)?;
     for _ in 0..rounds {
         server.clock().pass(HOUR / rounds)?;
         for _ in 0..polls {
             ensure!(client.query(&poll, &[])?.is_empty(), "an unexpected row");
         }
     }
-    let with = number(&mut client, written)?;
+    let with = client.number(written)?;
     assert_eq!((without - begun, with - without), (0, 0));
     // It is able to fail: a heartbeat writes.
     advance(&mut client)?;
-    assert!(number(&mut client, written)? > with);
+    assert!(client.number(written)? > with);
     Ok(())
 }
 
@@ -175,12 +175,12 @@ fn heartbeats_write_once_in_half_a_lease() -> Result<()> {
     let began = server.clock().now_us();
     let end = began + i64::try_from(length.as_micros())?;
     let mark = "SELECT last_value FROM snowflake_internal.mark";
-    let (mut beats, mut moves, mut last) = (0, 0, number(&mut client, mark)?);
+    let (mut beats, mut moves, mut last) = (0, 0, client.number(mark)?);
     while server.clock().now_us() < end {
         server.clock().pass(Duration::from_millis(200))?;
         advance(&mut client)?;
         beats += 1;
-        let bound = number(&mut client, mark)?;
+        let bound = client.number(mark)?;
         if bound != last {
             assert!(bound > last, "{bound} after {last}");
             let ahead = DEFAULT.time_us(bound) - server.clock().now_us();

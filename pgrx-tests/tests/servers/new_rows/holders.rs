@@ -38,8 +38,8 @@ const ENDS: &[End] = &[
     (
         "terminated",
         |mut writer, other| {
-            let pid = number(&mut writer, "SELECT pg_backend_pid()")?;
-            value(other, &format!("SELECT pg_terminate_backend({pid}, 30000)"))?;
+            let pid = writer.number("SELECT pg_backend_pid()")?;
+            other.value(&format!("SELECT pg_terminate_backend({pid}, 30000)"))?;
             Ok(())
         },
         false,
@@ -70,7 +70,7 @@ const ENDS: &[End] = &[
             // Temporary objects cannot be prepared.
             writer.batch_execute("CREATE TEMP TABLE t (a int)")?;
             assert!(writer.batch_execute("PREPARE TRANSACTION 'it'").is_err());
-            answers(other, "SELECT count(*) FROM pg_prepared_xacts", 0)?;
+            other.answers("SELECT count(*) FROM pg_prepared_xacts", 0)?;
             Ok(())
         },
         false,
@@ -81,7 +81,7 @@ const ENDS: &[End] = &[
 fn assert_still_held(reader: &mut Client, gid: Option<&str>) -> Result<()> {
     wait_for_next_tick(reader)?;
     assert_eq!(new_rows(reader, 0)?, ["first"]);
-    let holder = text(reader, "SELECT gid FROM snowflake_unresolved")?;
+    let holder = reader.text("SELECT gid FROM snowflake_unresolved")?;
     assert_eq!(holder.as_deref(), gid);
     Ok(())
 }
@@ -90,7 +90,7 @@ fn assert_still_held(reader: &mut Client, gid: Option<&str>) -> Result<()> {
 fn an_open_transaction_with_ids_holds_back_all_later_rows() -> Result<()> {
     let server = server(builder())?;
     for &(what, end, stays) in ENDS {
-        server.connect()?.batch_execute("TRUNCATE events")?;
+        server.run("TRUNCATE events")?;
         let (mut reader, mut other) = (server.connect()?, server.connect()?);
         insert(&mut other, "first")?;
         wait_for_rows(&mut reader, &["first"])?;
@@ -113,7 +113,7 @@ fn an_open_transaction_with_ids_holds_back_all_later_rows() -> Result<()> {
             &["first", "later"]
         };
         wait_for_rows(&mut reader, expected)?;
-        answers(&mut reader, UNRESOLVED, 0).context(what)?;
+        reader.answers(UNRESOLVED, 0).context(what)?;
     }
     Ok(())
 }
@@ -128,9 +128,7 @@ fn what_has_nothing_to_do_with_ids_of_this_database_holds_back_nothing() -> Resu
     unrelated
         .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; INSERT INTO other VALUES (1)")?;
     // A prepared one without IDs.
-    server
-        .connect()?
-        .batch_execute("BEGIN; INSERT INTO other VALUES (1); PREPARE TRANSACTION 'unrelated'")?;
+    server.run("BEGIN; INSERT INTO other VALUES (1); PREPARE TRANSACTION 'unrelated'")?;
     // Snowflake IDs in another database, also prepared.
     let mut elsewhere = server.connect_to_new_database("elsewhere")?;
     elsewhere
@@ -138,8 +136,8 @@ fn what_has_nothing_to_do_with_ids_of_this_database_holds_back_nothing() -> Resu
     elsewhere.batch_execute("BEGIN; SELECT snowflake_nextval()")?;
     insert(&mut server.connect()?, "new")?;
     wait_for_rows(&mut reader, &["new"])?;
-    answers(&mut reader, UNRESOLVED, 0)?;
-    answers(&mut elsewhere, UNRESOLVED, 2)?;
+    reader.answers(UNRESOLVED, 0)?;
+    elsewhere.answers(UNRESOLVED, 2)?;
     Ok(())
 }
 
@@ -153,7 +151,7 @@ fn what_parallel_workers_draw_holds_back_until_their_leader_has_ended() -> Resul
          SET parallel_leader_participation = off",
     )?;
     let plan = "EXPLAIN (ANALYZE, TIMING off, SUMMARY off, COSTS off) SELECT snowflake_nextval() FROM many";
-    let plan: Vec<String> = crate::support::column(&mut leader, plan)?;
+    let plan: Vec<String> = leader.column(plan)?;
     let launched = plan
         .iter()
         .find_map(|line| line.trim().strip_prefix("Workers Launched: "));
@@ -162,14 +160,13 @@ fn what_parallel_workers_draw_holds_back_until_their_leader_has_ended() -> Resul
         "BEGIN; CREATE TEMP TABLE drawn ON COMMIT DROP AS SELECT snowflake_nextval() AS id FROM many",
     )?;
     let mut reader = server.connect()?;
-    answers(
-        &mut reader,
+    reader.answers(
         "SELECT pid FROM snowflake_unresolved",
-        number(&mut leader, "SELECT pg_backend_pid()")?,
+        leader.number("SELECT pg_backend_pid()")?,
     )?;
     insert(&mut server.connect()?, "later")?;
     wait_for_next_tick(&mut reader)?;
-    let least = number(&mut leader, "SELECT min(id) FROM drawn")?;
+    let least = leader.number("SELECT min(id) FROM drawn")?;
     assert!(resolved_id(&mut reader)?.is_some_and(|id| id <= least));
     assert_eq!(new_rows(&mut reader, 0)?, [] as [&str; 0]);
     // An ID of the leader, above those of its workers, does not let them go.
@@ -180,7 +177,7 @@ fn what_parallel_workers_draw_holds_back_until_their_leader_has_ended() -> Resul
     wait::until("all are read", Duration::from_secs(60), || {
         Ok(new_rows(&mut reader, 0)?.len() == 20_002)
     })?;
-    answers(&mut reader, UNRESOLVED, 0)?;
+    reader.answers(UNRESOLVED, 0)?;
     Ok(())
 }
 
@@ -190,7 +187,7 @@ fn a_transaction_that_holds_back_for_long_is_logged_with_what_to_do() -> Result<
     let (mut reader, mut writer) = (server.connect()?, server.connect()?);
     writer.batch_execute("BEGIN")?;
     let id = insert(&mut writer, "open")?;
-    let pid = number(&mut writer, "SELECT pg_backend_pid()")?;
+    let pid = writer.number("SELECT pg_backend_pid()")?;
     let mut log = String::new();
     wait::until("it is logged", Duration::from_secs(60), || {
         resolved_id(&mut reader)?;
@@ -210,18 +207,8 @@ fn a_transaction_that_holds_back_for_long_is_logged_with_what_to_do() -> Result<
         server.log_since_start()?.matches("has held back").count(),
         1
     );
-    assert!(
-        value(
-            &mut reader,
-            "SELECT resolved_age > '0.2 s' FROM snowflake_status"
-        )? == "t"
-    );
+    assert!(reader.value("SELECT resolved_age > '0.2 s' FROM snowflake_status")? == "t");
     writer.batch_execute("COMMIT")?;
-    assert!(
-        value(
-            &mut reader,
-            "SELECT resolved_age = '0' FROM snowflake_status"
-        )? == "t"
-    );
+    assert!(reader.value("SELECT resolved_age = '0' FROM snowflake_status")? == "t");
     Ok(())
 }

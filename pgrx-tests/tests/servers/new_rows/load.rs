@@ -2,7 +2,7 @@
 //! new-rows` does it. The seed is printed; `OPTIONS='--seed …'` takes it.
 
 use snowflake_tests::new_rows::{self, Bound, Size};
-use snowflake_tests::{query, time_limit};
+use snowflake_tests::time_limit;
 
 use crate::support::*;
 
@@ -57,8 +57,7 @@ fn readers_below_another_bound_lose_rows() -> Result<()> {
 #[test]
 fn an_earlier_snapshot_gets_no_answer_of_a_later_one() -> Result<()> {
     const INSERT: &str = "INSERT INTO events DEFAULT VALUES";
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("max_prepared_transactions", 2)
         .start_with_extension()?;
     let mut observer = cluster.connect()?;
@@ -82,18 +81,16 @@ fn an_earlier_snapshot_gets_no_answer_of_a_later_one() -> Result<()> {
 
     let cancel = preparing.cancel_token();
     let prepare = thread::spawn(move || preparing.batch_execute("PREPARE TRANSACTION 'waits'"));
-    wait_until(
-        &mut observer,
-        "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
-    )?;
-    query::text(&mut observer, "SELECT snowflake_resolved_id()")?;
-    let bound = query::text(&mut reader, "SELECT snowflake_resolved_id()")?;
+    observer
+        .wait_until("SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")?;
+    observer.text("SELECT snowflake_resolved_id()")?;
+    let bound = reader.text("SELECT snowflake_resolved_id()")?;
     let below = format!(
         "SELECT count(*) FROM events WHERE id < {}",
         bound.as_deref().unwrap_or("0")
     );
-    let seen = query::number(&mut reader, &below)?;
-    let there = query::number(&mut observer, &below)?;
+    let seen = reader.number(&below)?;
+    let there = observer.number(&below)?;
     cancel.cancel_query(NoTls)?;
     prepare.join().expect("the thread panicked")?;
     assert_eq!(seen, there, "rows below the answer for an earlier snapshot");

@@ -22,15 +22,13 @@ const PRINTED_QUERY: &str =
 const PRINTED_ID: &str = "249431905924104192";
 
 fn builder() -> ClusterBuilder {
-    Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("max_prepared_transactions", 8)
+    Cluster::node(1).conf("max_prepared_transactions", 8)
 }
 
 /// A server with [`TABLE`].
 fn server(builder: ClusterBuilder) -> Result<Cluster> {
     let server = builder.start_with_extension()?;
-    server.connect()?.batch_execute(TABLE)?;
+    server.run(TABLE)?;
     Ok(server)
 }
 

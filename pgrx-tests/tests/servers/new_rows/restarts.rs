@@ -18,20 +18,20 @@ fn the_answer_is_unknown_while_a_transaction_is_prepared_since_before_the_start(
                 "BEGIN; INSERT INTO events (note) VALUES ('{gid}'); PREPARE TRANSACTION '{gid}'"
             ))?;
         }
-        answers(&mut client, STATUS, "f f 0")?;
+        client.answers(STATUS, "f f 0")?;
         drop(client);
         server.stop(stop)?;
         server.start()?;
         let mut client = server.connect()?;
         assert_eq!(resolved_id(&mut client)?, None);
-        answers(&mut client, STATUS, "t t 2")?;
+        client.answers(STATUS, "t t 2")?;
         let names = "SELECT string_agg(gid, ' ' ORDER BY gid) FROM snowflake_unresolved WHERE first_id IS NULL";
-        answers(&mut client, names, "one other")?;
+        client.answers(names, "one other")?;
         // Those of this start are known.
         client.batch_execute(
             "BEGIN; INSERT INTO events (note) VALUES ('known'); PREPARE TRANSACTION 'known'",
         )?;
-        answers(&mut client, STATUS, "t t 2")?;
+        client.answers(STATUS, "t t 2")?;
         client.batch_execute("COMMIT PREPARED 'one'")?;
         assert_eq!(resolved_id(&mut client)?, None);
         assert_eq!(new_rows(&mut client, 0)?, [] as [&str; 0]);
@@ -39,7 +39,7 @@ fn the_answer_is_unknown_while_a_transaction_is_prepared_since_before_the_start(
         let mut other = server.connect_to_new_database("other")?;
         assert!(resolved_id(&mut other)?.is_some());
         client.batch_execute("ROLLBACK PREPARED 'other'")?;
-        answers(&mut client, STATUS, "f f 0")?;
+        client.answers(STATUS, "f f 0")?;
         wait_for_rows(&mut client, &["first", "one"])?;
         client.batch_execute("COMMIT PREPARED 'known'")?;
         wait_for_rows(&mut client, &["first", "one", "known"])?;
@@ -62,16 +62,12 @@ fn an_answer_from_the_marks_page_is_flushed() -> Result<()> {
     )?;
     server.restart()?;
     let (mut setter, mut client) = (server.connect()?, server.connect()?);
-    value(&mut client, "SELECT pg_current_wal_flush_lsn()")?;
+    client.value("SELECT pg_current_wal_flush_lsn()")?;
     setter.batch_execute("BEGIN")?;
-    value(
-        &mut setter,
-        "SELECT setval('snowflake_internal.mark', 12345)",
-    )?;
-    let written = value(&mut setter, "SELECT pg_current_wal_insert_lsn()")?;
+    setter.value("SELECT setval('snowflake_internal.mark', 12345)")?;
+    let written = setter.value("SELECT pg_current_wal_insert_lsn()")?;
     resolved_id(&mut client)?.context("an answer")?;
-    answers(
-        &mut client,
+    client.answers(
         &format!("SELECT pg_current_wal_flush_lsn() >= '{written}'"),
         "t",
     )?;

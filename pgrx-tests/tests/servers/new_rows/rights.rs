@@ -16,12 +16,12 @@ fn a_role_sees_of_others_what_it_sees_in_pg_stat_activity() -> Result<()> {
     assert!(resolved_id(&mut ordinary)?.is_some_and(|it| it <= id));
     let row = "SELECT format('%s %s %s %s %s %s', pid IS NOT NULL, usename, first_id IS NULL, first_id_at IS NULL,
                    age IS NULL, query) FROM snowflake_unresolved";
-    answers(&mut ordinary, row, "t other t t t <insufficient privilege>")?;
+    ordinary.answers(row, "t other t t t <insufficient privilege>")?;
     let direct = "SELECT first_id FROM snowflake_internal.get_unresolved()";
-    assert_eq!(text(&mut ordinary, direct)?, None);
-    answers(&mut holder, direct, id)?;
+    assert_eq!(ordinary.text(direct)?, None);
+    holder.answers(direct, id)?;
     owner.batch_execute("GRANT pg_read_all_stats TO ordinary")?;
-    answers(&mut ordinary, direct, id)?;
+    ordinary.answers(direct, id)?;
     Ok(())
 }
 
@@ -31,19 +31,16 @@ fn a_server_that_issues_no_ids_says_why() -> Result<()> {
     let server = Cluster::builder()
         .without_preload()
         .start_with_extension()?;
-    let error = refused(&mut server.connect()?, ask, "55000")?;
+    let error = server.connect()?.refused(ask, "55000")?;
     assert!(error.message.contains(what_is_missing()?), "{error}");
     assert_eq!(
-        text(
-            &mut server.connect()?,
-            "SELECT resolved_id::text FROM snowflake_status"
-        )?,
+        server
+            .connect()?
+            .text("SELECT resolved_id::text FROM snowflake_status")?,
         None
     );
-    let server = Cluster::builder()
-        .conf("snowflake.node_id", -1)
-        .start_with_extension()?;
-    let error = refused(&mut server.connect()?, ask, "55000")?;
+    let server = Cluster::node(-1).start_with_extension()?;
+    let error = server.connect()?.refused(ask, "55000")?;
     assert!(error.message.contains("node_id"), "{error}");
     Ok(())
 }

@@ -47,7 +47,7 @@ fn read_on_standby(
             });
         }
         let mut client = primary.connect()?;
-        let begun_at = number(&mut client, "SELECT coalesce(max(id), 0) FROM events")?;
+        let begun_at = client.number("SELECT coalesce(max(id), 0) FROM events")?;
         let (mut seen, mut last, mut times) = (BTreeSet::new(), begun_at, 0);
         while seen.len() < rows {
             let row = client.query_one(
@@ -58,10 +58,9 @@ fn read_on_standby(
                 continue;
             };
             wait_for_replay(reader, &lsn, Duration::from_secs(60))?;
-            let ids: Vec<i64> = column(
-                reader,
-                &format!("SELECT id FROM events WHERE id > {last} AND id < {up_to} ORDER BY id"),
-            )?;
+            let ids: Vec<i64> = reader.column(&format!(
+                "SELECT id FROM events WHERE id > {last} AND id < {up_to} ORDER BY id"
+            ))?;
             last = ids.last().copied().unwrap_or(last);
             seen.extend(ids);
             times += 1;
@@ -69,10 +68,9 @@ fn read_on_standby(
         Ok((seen, begun_at, times))
     })?;
     let last = *seen.last().context("rows")?;
-    let all: Vec<i64> = column(
-        &mut primary.connect()?,
-        &format!("SELECT id FROM events WHERE id > {begun_at} AND id <= {last} ORDER BY id"),
-    )?;
+    let all: Vec<i64> = primary.connect()?.column(&format!(
+        "SELECT id FROM events WHERE id > {begun_at} AND id <= {last} ORDER BY id"
+    ))?;
     Ok(Found {
         read: seen.len(),
         lost: all.iter().filter(|id| !seen.contains(id)).count(),
@@ -82,10 +80,9 @@ fn read_on_standby(
 
 fn wait_for_replay(reader: &mut Client, lsn: &str, limit: Duration) -> Result<()> {
     wait::until("the standby has replayed it", limit, || {
-        Ok(value(
-            reader,
-            &format!("SELECT pg_last_wal_replay_lsn() >= '{lsn}'::pg_lsn"),
-        )? == "t")
+        Ok(reader.value(&format!(
+            "SELECT pg_last_wal_replay_lsn() >= '{lsn}'::pg_lsn"
+        ))? == "t")
     })
 }
 
@@ -101,15 +98,12 @@ fn a_standby_refuses_and_reads_with_the_answer_of_its_primary() -> Result<()> {
     standby.catch_up_with(&primary)?;
     let mut reader = standby.connect()?;
     for ask in ["snowflake_resolved_id()", "snowflake_advance_resolved_id()"] {
-        let error = refused(&mut reader, &format!("SELECT {ask}"), "0A000")?;
+        let error = reader.refused(&format!("SELECT {ask}"), "0A000")?;
         assert!(error.hint.contains(INSERTED), "{error}");
         assert!(error.hint.contains("pg_last_wal_replay_lsn()"), "{error}");
     }
     assert_eq!(
-        text(
-            &mut reader,
-            "SELECT resolved_id::text FROM snowflake_status"
-        )?,
+        reader.text("SELECT resolved_id::text FROM snowflake_status")?,
         None
     );
     let rows = tier::size(500, 100_000);
@@ -155,23 +149,17 @@ fn rows_until_one_is_lost(primary: &Cluster, reader: &mut Client) -> Result<usiz
     client.batch_execute("ALTER SYSTEM SET wal_writer_delay = '10s'")?;
     client.batch_execute("SELECT pg_reload_conf()")?;
     wait::until("the setting", Duration::from_secs(60), || {
-        Ok(value(&mut primary.connect()?, "SHOW wal_writer_delay")? == "10s")
+        Ok(primary.connect()?.value("SHOW wal_writer_delay")? == "10s")
     })?;
     for tried in 1..=10_000 {
-        let id = number(
-            &mut client,
-            "INSERT INTO events (note) VALUES ('late') RETURNING id",
-        )?;
+        let id = client.number("INSERT INTO events (note) VALUES ('late') RETURNING id")?;
         let row = client.query_one(
             "SELECT snowflake_resolved_id(), pg_current_wal_lsn()::text",
             &[],
         )?;
         let up_to: Option<i64> = row.get(0);
         wait_for_replay(reader, row.get(1), Duration::from_secs(60))?;
-        let found = number(
-            reader,
-            &format!("SELECT count(*) FROM events WHERE id = {id}"),
-        )?;
+        let found = reader.number(&format!("SELECT count(*) FROM events WHERE id = {id}"))?;
         if found == 0 && up_to > Some(id) {
             return Ok(tried);
         }
@@ -191,10 +179,10 @@ fn a_promoted_standby_answers_once_what_was_prepared_has_ended() -> Result<()> {
     standby.start()?;
     standby.catch_up_with(&primary)?;
     let mut reader = standby.connect()?;
-    refused(&mut reader, "SELECT snowflake_resolved_id()", "0A000")?;
+    reader.refused("SELECT snowflake_resolved_id()", "0A000")?;
     standby.promote()?;
     assert_eq!(resolved_id(&mut reader)?, None);
-    answers(&mut reader, "SELECT gid FROM snowflake_unresolved", "it")?;
+    reader.answers("SELECT gid FROM snowflake_unresolved", "it")?;
     reader.batch_execute("COMMIT PREPARED 'it'")?;
     insert(&mut reader, "after")?;
     wait_for_rows(&mut reader, &["first", "prepared", "after"])?;

@@ -13,35 +13,32 @@ const LOGGED: &str = "another server issues IDs with the node number of this ser
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn builder(node: i32) -> ClusterBuilder {
-    Cluster::builder()
-        .conf("snowflake.node_id", node)
-        .conf("wal_level", "logical")
+    Cluster::node(node).conf("wal_level", "logical")
 }
 
 fn with_table(builder: ClusterBuilder) -> Result<Cluster> {
     let cluster = builder.start_with_extension()?;
-    cluster.connect()?.batch_execute(TABLE)?;
+    cluster.run(TABLE)?;
     Ok(cluster)
 }
 
 /// Publishes the table as `name`, and lets another server subscribe to it.
 fn replicate(from: &Server, name: &str, to: &Server) -> Result<()> {
-    from.connect()?
-        .batch_execute(&format!("CREATE PUBLICATION {name} FOR TABLE orders"))?;
+    from.run(&format!("CREATE PUBLICATION {name} FOR TABLE orders"))?;
     subscribe(&mut to.connect()?, from, name)
 }
 
 /// Waits until as many rows are there.
 fn arrived(client: &mut Client, rows: i64) -> Result<()> {
     wait::until(format!("{rows} rows"), TIMEOUT, || {
-        Ok(number(client, "SELECT count(*) FROM orders")? >= rows)
+        Ok(client.number("SELECT count(*) FROM orders")? >= rows)
     })
 }
 
 fn assert_no_conflict(server: &Server, what: &str) -> Result<()> {
     let mut client = server.connect()?;
-    answers(&mut client, CONFLICTS, 0)?;
-    answers(&mut client, "SELECT stopped FROM snowflake_status", "f")?;
+    client.answers(CONFLICTS, 0)?;
+    client.answers("SELECT stopped FROM snowflake_status", "f")?;
     ensure!(!server.log()?.contains(LOGGED), "{what}: {}", server.log()?);
     ids::one(&mut client)?;
     Ok(())
@@ -58,9 +55,11 @@ fn the_first_row_of_a_second_server_with_this_number_is_noticed() -> Result<()> 
         &mut other,
         "INSERT INTO orders (note) VALUES ('there') RETURNING id",
     )?[0];
-    wait::until("the conflict", TIMEOUT, || {
-        Ok(number(&mut client, CONFLICTS)? > 0)
-    })?;
+    wait::until(
+        "the conflict",
+        TIMEOUT,
+        || Ok(client.number(CONFLICTS)? > 0),
+    )?;
     let log = here.log()?;
     for text in [
         LOGGED,
@@ -77,16 +76,16 @@ fn the_first_row_of_a_second_server_with_this_number_is_noticed() -> Result<()> 
     )?;
     arrived(&mut client, 1 + rows.len() as i64)?;
     wait::until("the conflicts", TIMEOUT, || {
-        Ok(number(&mut client, CONFLICTS)? > 4_000)
+        Ok(client.number(CONFLICTS)? > 4_000)
     })?;
     assert_eq!(here.log()?.matches(LOGGED).count(), 1);
     // `log` does not stop anything.
     ids::nextval(&mut client, 1_000)?;
-    let counted = number(&mut client, CONFLICTS)?;
+    let counted = client.number(CONFLICTS)?;
     let found = "SELECT ids FROM snowflake_audit_tables() WHERE table_name IS NULL";
-    answers(&mut client, found, counted)?;
+    client.answers(found, counted)?;
     client.batch_execute("SELECT snowflake_stat_reset()")?;
-    answers(&mut client, CONFLICTS, 0)?;
+    client.answers(CONFLICTS, 0)?;
     Ok(())
 }
 
@@ -104,18 +103,16 @@ fn with_stop_no_id_is_issued_until_a_superuser_accepts_it() -> Result<()> {
             .map(|_| scope.spawn(|| draw_until_refused(&here)))
             .collect();
         wait::until("IDs of the sessions", TIMEOUT, || {
-            Ok(number(&mut client, "SELECT ids FROM snowflake_status")? > 1_000)
+            Ok(client.number("SELECT ids FROM snowflake_status")? > 1_000)
         })?;
         // One row is not enough where its slot is in use here; a few are.
         let mut other = there.connect()?;
         wait::until("the stop", TIMEOUT, || {
             other.batch_execute("INSERT INTO orders (note) VALUES ('there')")?;
-            Ok(value(&mut client, "SELECT stopped FROM snowflake_status")? == "t")
+            Ok(client.value("SELECT stopped FROM snowflake_status")? == "t")
         })?;
-        let at_stop = number(
-            &mut client,
-            "SELECT max(bound) FROM snowflake_internal.get_stat_slots()",
-        )?;
+        let at_stop =
+            client.number("SELECT max(bound) FROM snowflake_internal.get_stat_slots()")?;
         noticed.store(true, Relaxed);
         let lists: Vec<_> = sessions
             .into_iter()
@@ -136,7 +133,7 @@ fn with_stop_no_id_is_issued_until_a_superuser_accepts_it() -> Result<()> {
         "SELECT count(*) FROM snowflake_nextvals(10)",
         "INSERT INTO orders DEFAULT VALUES",
     ] {
-        let error = refused(&mut client, sql, "55000")?;
+        let error = client.refused(sql, "55000")?;
         ensure!(
             error.message.contains("another server has its node number"),
             "{error}"
@@ -145,40 +142,39 @@ fn with_stop_no_id_is_issued_until_a_superuser_accepts_it() -> Result<()> {
     // Rows still arrive, and old IDs are still read.
     let mut other = there.connect()?;
     other.batch_execute("INSERT INTO orders SELECT FROM generate_series(1, 100)")?;
-    let rows = number(&mut other, "SELECT count(*) FROM orders")?;
+    let rows = other.number("SELECT count(*) FROM orders")?;
     arrived(&mut client, rows)?;
     // It stays, after a crash and after a restart.
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
     here.kill9_backend(pid)?;
-    refused(&mut here.connect()?, "SELECT snowflake_nextval()", "55000")?;
+    here.connect()?
+        .refused("SELECT snowflake_nextval()", "55000")?;
     here.restart()?;
     let mut client = here.connect()?;
-    refused(&mut client, "SELECT snowflake_nextval()", "55000")?;
-    answers(&mut client, "SELECT stopped FROM snowflake_status", "t")?;
-    answers(
-        &mut client,
+    client.refused("SELECT snowflake_nextval()", "55000")?;
+    client.answers("SELECT stopped FROM snowflake_status", "t")?;
+    client.answers(
         "SELECT count(*) FROM snowflake_audit_tables() WHERE table_name IS NULL",
         1,
     )?;
 
     client.batch_execute("CREATE ROLE ordinary; GRANT EXECUTE ON FUNCTION snowflake_accept_node_id TO ordinary; SET ROLE ordinary")?;
     assert_eq!(
-        expect_error(&mut client, "SELECT snowflake_accept_node_id()")?.sqlstate,
+        client
+            .expect_error("SELECT snowflake_accept_node_id()")?
+            .sqlstate,
         "42501"
     );
     // Rows that a crash has lost arrive once more. Each of them stops the server again,
     // so the subscription ends before that is accepted.
-    run(
-        &mut client,
-        ["RESET ROLE", "ALTER SUBSCRIPTION of_there DISABLE"],
-    )?;
+    client.run(["RESET ROLE", "ALTER SUBSCRIPTION of_there DISABLE"])?;
     let ended = "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'logical replication%worker' \
                  AND datname = current_database()";
     wait::until("the end of the subscription's worker", TIMEOUT, || {
-        Ok(value(&mut client, ended)? == "t")
+        Ok(client.value(ended)? == "t")
     })?;
     client.batch_execute("SELECT snowflake_accept_node_id()")?;
-    let highest = number(&mut client, "SELECT max(id) FROM orders")?;
+    let highest = client.number("SELECT max(id) FROM orders")?;
     let later = ids::nextval(&mut client, 1_000)?;
     ensure!(
         later.iter().all(|&id| id > highest),
@@ -212,36 +208,24 @@ fn draw_until_refused(server: &Server) -> Result<Vec<i64>> {
 fn another_node_number_ends_a_stop() -> Result<()> {
     let mut here = with_table(builder(5).conf("snowflake.on_node_conflict", "stop"))?;
     let there = with_table(builder(5))?;
-    here.connect()?
-        .batch_execute("CALL snowflake_watch('orders')")?;
+    here.run("CALL snowflake_watch('orders')")?;
     replicate(&there, "there", &here)?;
-    there
-        .connect()?
-        .batch_execute("INSERT INTO orders (note) VALUES ('there')")?;
+    there.run("INSERT INTO orders (note) VALUES ('there')")?;
     let mut client = here.connect()?;
     wait::until("the stop", TIMEOUT, || {
-        Ok(value(&mut client, "SELECT stopped FROM snowflake_status")? == "t")
+        Ok(client.value("SELECT stopped FROM snowflake_status")? == "t")
     })?;
     // PostgreSQL does not resume an initial copy that a shutdown interrupts at its end.
     wait::until("the end of the initial copy", TIMEOUT, || {
-        Ok(number(
-            &mut client,
-            "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'",
-        )? == 0)
+        Ok(client.number("SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'")? == 0)
     })?;
     here.set_conf("snowflake.node_id", 6)?;
     here.restart()?;
     let mut client = here.connect()?;
-    there
-        .connect()?
-        .batch_execute("INSERT INTO orders SELECT FROM generate_series(1, 100)")?;
+    there.run("INSERT INTO orders SELECT FROM generate_series(1, 100)")?;
     arrived(&mut client, 101)?;
-    answers(&mut client, CONFLICTS, 0)?;
-    answers(
-        &mut client,
-        "SELECT snowflake_node_id(snowflake_nextval())",
-        6,
-    )?;
+    client.answers(CONFLICTS, 0)?;
+    client.answers("SELECT snowflake_node_id(snowflake_nextval())", 6)?;
     // Back to the number: the conflict was forgotten with it.
     Ok(())
 }
@@ -272,12 +256,9 @@ fn rows_of_this_server_that_come_back_are_no_conflict() -> Result<()> {
     arrived(&mut client, 4_000)?;
     assert_no_conflict(&here, "initial copy of another server's rows")?;
     // What the other server has is copied again: this server's own rows come back.
-    run(
-        &mut client,
-        ["DROP SUBSCRIPTION of_there", "TRUNCATE orders"],
-    )?;
+    client.run(["DROP SUBSCRIPTION of_there", "TRUNCATE orders"])?;
     other.batch_execute(&format!("CREATE TABLE kept AS TABLE orders; {}", insert(2)))?;
-    let rows = number(&mut other, "SELECT count(*) FROM orders")?;
+    let rows = other.number("SELECT count(*) FROM orders")?;
     subscribe(&mut client, &there, "there")?;
     arrived(&mut client, rows)?;
     assert_no_conflict(&here, "copied again after a TRUNCATE")?;
@@ -298,9 +279,7 @@ fn rows_of_this_server_that_come_back_are_no_conflict() -> Result<()> {
     ))?;
     // Each partition is followed by itself until its initial copy is over.
     let query = "SELECT count(*) FILTER (WHERE place = 1) = 0 AND count(*) FILTER (WHERE snowflake_node_id(id) = 1) >= 500 FROM orders";
-    wait::until("the update", TIMEOUT, || {
-        Ok(value(&mut client, query)? == "t")
-    })?;
+    wait::until("the update", TIMEOUT, || Ok(client.value(query)? == "t"))?;
     assert_no_conflict(
         &here,
         "restored on the other server, and moved to another partition there",
@@ -311,12 +290,9 @@ fn rows_of_this_server_that_come_back_are_no_conflict() -> Result<()> {
     here.restart()?;
     let mut client = here.connect()?;
     ids::nextval(&mut client, 10)?;
-    run(
-        &mut client,
-        ["DROP SUBSCRIPTION of_there", "TRUNCATE orders"],
-    )?;
+    client.run(["DROP SUBSCRIPTION of_there", "TRUNCATE orders"])?;
     subscribe(&mut client, &there, "there")?;
-    let rows = number(&mut other, "SELECT count(*) FROM orders")?;
+    let rows = other.number("SELECT count(*) FROM orders")?;
     arrived(&mut client, rows)?;
     assert_no_conflict(&here, "copied again after a restart")?;
     // A load by a superuser with replication's role, as tools for dumps do.
@@ -369,18 +345,15 @@ fn rows_of_a_stranger_hold_up_no_session() -> Result<()> {
                 "INSERT INTO orders (note) VALUES ('here') RETURNING id",
             )?[0];
             highest_lead = highest_lead.max(
-                number(
-                    session,
-                    &format!(
-                        "SELECT (extract(epoch FROM snowflake_timestamp({id})) * 1000000)::bigint"
-                    ),
-                )? - here.clock().now_us(),
+                session.number(&format!(
+                    "SELECT (extract(epoch FROM snowflake_timestamp({id})) * 1000000)::bigint"
+                ))? - here.clock().now_us(),
             );
             made.push(id);
         }
         here.clock().pass(Duration::from_secs(1))?;
         ensure!(
-            number(&mut stranger, "SELECT waits FROM snowflake_status")? == 0,
+            stranger.number("SELECT waits FROM snowflake_status")? == 0,
             "calls waited in second {second}"
         );
     }
@@ -389,10 +362,9 @@ fn rows_of_a_stranger_hold_up_no_session() -> Result<()> {
     here.start()?;
     let mut client = here.connect()?;
     let id = ids::one(&mut client)?;
-    let lead = number(
-        &mut client,
-        &format!("SELECT (extract(epoch FROM snowflake_timestamp({id})) * 1000000)::bigint"),
-    )? - here.clock().now_us();
+    let lead = client.number(&format!(
+        "SELECT (extract(epoch FROM snowflake_timestamp({id})) * 1000000)::bigint"
+    ))? - here.clock().now_us();
     made.push(id);
     let tally = Tally::of(made);
     println!(
@@ -412,10 +384,7 @@ fn rows_of_a_stranger_hold_up_no_session() -> Result<()> {
 fn ordinary_roles_cannot_feign_a_conflict() -> Result<()> {
     let here = with_table(builder(5).conf("snowflake.on_node_conflict", "stop"))?;
     let mut client = here.connect()?;
-    let future = number(
-        &mut client,
-        "SELECT snowflake_compose(now() + interval '1 hour', 5, 3, 7)",
-    )?;
+    let future = client.number("SELECT snowflake_compose(now() + interval '1 hour', 5, 3, 7)")?;
     client.batch_execute(
         "CREATE ROLE mallory; GRANT CREATE ON SCHEMA public TO mallory; CALL snowflake_watch('orders');
          GRANT INSERT, TRIGGER ON orders TO mallory; SET ROLE mallory;
@@ -424,21 +393,18 @@ fn ordinary_roles_cannot_feign_a_conflict() -> Result<()> {
          ALTER TABLE mine ENABLE ALWAYS TRIGGER feigned;
          CREATE TRIGGER too AFTER INSERT ON orders FOR EACH ROW WHEN (NEW.id > 0) EXECUTE FUNCTION snowflake_internal.watch()",
     )?;
-    run(
-        &mut client,
-        [
-            format!("INSERT INTO mine VALUES ({future})"),
-            format!("INSERT INTO orders VALUES ({future})"),
-            format!("SELECT snowflake_internal.has_this_node({future})"),
-        ],
-    )?;
+    client.run([
+        format!("INSERT INTO mine VALUES ({future})"),
+        format!("INSERT INTO orders VALUES ({future})"),
+        format!("SELECT snowflake_internal.has_this_node({future})"),
+    ])?;
     for (sql, sqlstate) in [
         ("SET session_replication_role = replica", "42501"),
         ("SELECT snowflake_internal.watch()", "39P01"),
         ("CALL snowflake_watch('orders')", "42501"),
         ("SELECT snowflake_accept_node_id()", "42501"),
     ] {
-        refused(&mut client, sql, sqlstate)?;
+        client.refused(sql, sqlstate)?;
     }
     for (sql, sqlstate) in [
         (
@@ -454,39 +420,27 @@ fn ordinary_roles_cannot_feign_a_conflict() -> Result<()> {
             "39P01",
         ),
     ] {
-        refused(&mut client, sql, sqlstate)?;
+        client.refused(sql, sqlstate)?;
     }
     client.batch_execute("RESET ROLE")?;
-    answers(&mut client, CONFLICTS, 0)?;
+    client.answers(CONFLICTS, 0)?;
     ids::one(&mut client)?;
     // A superuser with replication's role can.
-    run(
-        &mut client,
-        [format!(
-            "SET session_replication_role = replica; INSERT INTO orders VALUES ({})",
-            future + 1
-        )],
-    )?;
-    answers(&mut client, CONFLICTS, 1)?;
-    refused(&mut client, "SELECT snowflake_nextval()", "55000")?;
+    client.run([format!(
+        "SET session_replication_role = replica; INSERT INTO orders VALUES ({})",
+        future + 1
+    )])?;
+    client.answers(CONFLICTS, 1)?;
+    client.refused("SELECT snowflake_nextval()", "55000")?;
     // An ID that the clock does not reach soon is named, and can be left out.
-    let far = number(
-        &mut client,
-        "SELECT snowflake_compose('2090-01-01Z', 5, 3, 7)",
-    )?;
-    run(
-        &mut client,
-        [
-            format!("INSERT INTO orders VALUES ({far})"),
-            "RESET session_replication_role".into(),
-        ],
-    )?;
-    let error = refused(&mut client, "SELECT snowflake_accept_node_id()", "55000")?;
+    let far = client.number("SELECT snowflake_compose('2090-01-01Z', 5, 3, 7)")?;
+    client.run([
+        format!("INSERT INTO orders VALUES ({far})"),
+        "RESET session_replication_role".into(),
+    ])?;
+    let error = client.refused("SELECT snowflake_accept_node_id()", "55000")?;
     ensure!(error.message.contains(&format!("ID {far},")), "{error}");
-    run(
-        &mut client,
-        [format!("SELECT snowflake_accept_node_id({far})")],
-    )?;
+    client.run([format!("SELECT snowflake_accept_node_id({far})")])?;
     ids::one(&mut client)?;
     Ok(())
 }
@@ -502,20 +456,16 @@ fn ids_do_not_follow_one_that_was_written_by_hand_far_ahead() -> Result<()> {
     )?;
     let mut client = here.connect()?;
     let compose = |ahead: &str| {
-        number(
-            &mut here.connect()?,
-            &format!("SELECT snowflake_compose(now() + interval '{ahead}', 5, 3, 7)"),
-        )
+        here.connect()?.number(&format!(
+            "SELECT snowflake_compose(now() + interval '{ahead}', 5, 3, 7)"
+        ))
     };
     let arrives = |client: &mut Client, id: i64| {
-        run(
-            client,
-            [
-                "SET session_replication_role = replica".to_owned(),
-                format!("INSERT INTO orders VALUES ({id})"),
-                "RESET session_replication_role".to_owned(),
-            ],
-        )
+        client.run([
+            "SET session_replication_role = replica".to_owned(),
+            format!("INSERT INTO orders VALUES ({id})"),
+            "RESET session_replication_role".to_owned(),
+        ])
     };
     client.batch_execute("CALL snowflake_watch('orders')")?;
     ids::one(&mut client)?;
@@ -528,9 +478,9 @@ fn ids_do_not_follow_one_that_was_written_by_hand_far_ahead() -> Result<()> {
             "SELECT snowflake_accept_node_id()".to_owned(),
             "SELECT snowflake_nextval()".to_owned(),
         ] {
-            refused(&mut client, &sql, "55000")?;
+            client.refused(&sql, "55000")?;
         }
-        let error = refused(&mut client, "SELECT snowflake_accept_node_id()", "55000")?;
+        let error = client.refused("SELECT snowflake_accept_node_id()", "55000")?;
         ensure!(error.message.contains(&by_hand.to_string()), "{error}");
         ensure!(
             error
@@ -539,24 +489,19 @@ fn ids_do_not_follow_one_that_was_written_by_hand_far_ahead() -> Result<()> {
             "{error}"
         );
         for other in [0, -1, real, by_hand - 1] {
-            refused(
-                &mut client,
+            client.refused(
                 &format!("SELECT snowflake_accept_node_id({other})"),
                 "22023",
             )?;
         }
-        refused(&mut client, "SELECT snowflake_nextval()", "55000")?;
-        run(
-            &mut client,
-            [format!("SELECT snowflake_accept_node_id({by_hand})")],
-        )?;
+        client.refused("SELECT snowflake_nextval()", "55000")?;
+        client.run([format!("SELECT snowflake_accept_node_id({by_hand})")])?;
         let id = ids::one(&mut client)?;
         let ahead_ms = ids::DEFAULT.lead_ms(id);
         ensure!(id > real, "{id} is below {real} of the other server");
         ensure!(ahead_ms <= 5_000, "{ahead_ms} ms ahead of the clock");
         // Once accepted, there is nothing to ignore.
-        refused(
-            &mut client,
+        client.refused(
             &format!("SELECT snowflake_accept_node_id({by_hand})"),
             "22023",
         )?;
@@ -564,14 +509,11 @@ fn ids_do_not_follow_one_that_was_written_by_hand_far_ahead() -> Result<()> {
     // If it is another server's, a superuser follows it on purpose.
     let far = compose("1 hour")?;
     arrives(&mut client, far)?;
-    refused(&mut client, "SELECT snowflake_accept_node_id()", "55000")?;
-    run(
-        &mut client,
-        [
-            format!("SELECT snowflake_start_after({far})"),
-            "SELECT snowflake_accept_node_id()".to_owned(),
-        ],
-    )?;
+    client.refused("SELECT snowflake_accept_node_id()", "55000")?;
+    client.run([
+        format!("SELECT snowflake_start_after({far})"),
+        "SELECT snowflake_accept_node_id()".to_owned(),
+    ])?;
     let id = ids::one(&mut client)?;
     ensure!(id > far, "{id} is below {far}");
     Ok(())
@@ -592,29 +534,27 @@ fn tables_of_any_shape_are_watched() -> Result<()> {
          CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
          CREATE TRIGGER snowflake_watch AFTER INSERT ON other_trigger FOR EACH ROW EXECUTE FUNCTION f()",
     )?;
-    let refused_text = refused(&mut client, "CALL snowflake_watch()", "42710")?;
+    let refused_text = client.refused("CALL snowflake_watch()", "42710")?;
     ensure!(
         refused_text.message.contains("other_trigger"),
         "{refused_text}"
     );
     client.batch_execute("DROP TABLE other_trigger; CALL snowflake_watch(); CALL snowflake_watch(); CALL snowflake_watch('collected')")?;
-    refused(&mut client, "CALL snowflake_watch('none')", "22023")?;
+    client.refused("CALL snowflake_watch('none')", "22023")?;
     client.batch_execute(
         "CREATE TABLE part_2 PARTITION OF parted FOR VALUES FROM (10) TO (20);
          ALTER TABLE collected RENAME COLUMN id TO renamed",
     )?;
     let triggers = "SELECT string_agg(tgrelid::regclass || ' ' || tgenabled::text, ', ' ORDER BY tgrelid::regclass::text)
                     FROM pg_trigger WHERE tgname = 'snowflake_watch'";
-    answers(
-        &mut client,
+    client.answers(
         triggers,
         "\"Odd table\" R, collected R, part_1 R, part_2 R, parted R",
     )?;
     let id = |client: &mut Client, n: i32| {
-        number(
-            client,
-            &format!("SELECT snowflake_compose(now() + interval '{n} min', 5, 1, {n})"),
-        )
+        client.number(&format!(
+            "SELECT snowflake_compose(now() + interval '{n} min', 5, 1, {n})"
+        ))
     };
     let mut expected = 0;
     client.batch_execute("SET session_replication_role = replica")?;
@@ -631,12 +571,12 @@ fn tables_of_any_shape_are_watched() -> Result<()> {
         let id = id(&mut client, n as i32 + 1)?;
         client.batch_execute(&statement.replace('$', &id.to_string()))?;
         expected += 1;
-        answers(&mut client, CONFLICTS, expected)?;
+        client.answers(CONFLICTS, expected)?;
     }
     client.batch_execute("INSERT INTO \"Odd table\" VALUES (NULL, NULL); INSERT INTO collected VALUES (-5), (0), (1), (9223372036854775807)")?;
     // A dump has the trigger as it is.
     client.batch_execute("RESET session_replication_role; DROP TRIGGER snowflake_watch ON collected; DROP TRIGGER snowflake_watch ON parted")?;
-    answers(&mut client, triggers, "\"Odd table\" R")?;
+    client.answers(triggers, "\"Odd table\" R")?;
     Ok(())
 }
 
@@ -648,13 +588,13 @@ fn copy_inserts_in_batches_into_a_watched_table() -> Result<()> {
     client.batch_execute(
         "CREATE EXTENSION IF NOT EXISTS pg_walinspect; CALL snowflake_watch('orders')",
     )?;
-    let before = value(&mut client, "SELECT pg_current_wal_insert_lsn()")?;
+    let before = client.value("SELECT pg_current_wal_insert_lsn()")?;
     client.batch_execute("COPY orders (note) FROM PROGRAM 'seq 10000'")?;
     let query = format!(
         "SELECT sum(count) FROM pg_get_wal_stats('{before}', pg_current_wal_flush_lsn(), true)
          WHERE \"resource_manager/record_type\" = 'Heap2/MULTI_INSERT'"
     );
-    let batches = number(&mut client, &query)?;
+    let batches = client.number(&query)?;
     ensure!((1..500).contains(&batches));
     Ok(())
 }

@@ -8,7 +8,7 @@ const COPIED: &str = "may be a copy of one with the same node number";
 const COPIED_FROM: &str = "SELECT copied_from FROM snowflake_status";
 
 fn copied_from(server: &Server) -> Result<Option<String>> {
-    text(&mut server.connect()?, COPIED_FROM)
+    server.connect()?.text(COPIED_FROM)
 }
 
 fn original() -> Result<Cluster> {
@@ -39,7 +39,7 @@ fn assert_copy(server: &Server, of: &Server, what: &str) -> Result<()> {
         log.contains(COPIED) && log.contains("HINT:  If the other server still runs"),
         "{what}: {log}"
     );
-    value(&mut server.connect()?, "SELECT snowflake_nextval()")?;
+    server.connect()?.value("SELECT snowflake_nextval()")?;
     Ok(())
 }
 
@@ -59,9 +59,11 @@ fn a_copy_that_is_started_as_a_server_of_its_own_says_so() -> Result<()> {
 
     let mut client = copy.connect()?;
     client.batch_execute("CREATE ROLE ordinary; GRANT EXECUTE ON FUNCTION snowflake_accept_node_id TO ordinary; SET ROLE ordinary")?;
-    answers(&mut client, COPIED_FROM, "<insufficient privilege>")?;
+    client.answers(COPIED_FROM, "<insufficient privilege>")?;
     assert_eq!(
-        expect_error(&mut client, "SELECT snowflake_accept_node_id()")?.sqlstate,
+        client
+            .expect_error("SELECT snowflake_accept_node_id()")?
+            .sqlstate,
         "42501"
     );
     client.batch_execute("RESET ROLE; SELECT snowflake_accept_node_id()")?;
@@ -74,9 +76,7 @@ fn a_copy_that_is_started_as_a_server_of_its_own_says_so() -> Result<()> {
 #[test]
 fn a_copy_with_a_number_of_its_own_is_no_news() -> Result<()> {
     let primary = original()?;
-    let mut copy = Cluster::builder()
-        .conf("snowflake.node_id", 2)
-        .prepare_copy_of(&primary)?;
+    let mut copy = Cluster::node(2).prepare_copy_of(&primary)?;
     copy.start()?;
     assert_no_copy(&copy, "a base backup with another number")
 }
@@ -123,7 +123,7 @@ fn copy_files(from: &Server, to: &Server) -> Result<()> {
 fn a_moved_directory_is_no_copy_and_a_copied_one_is() -> Result<()> {
     let mut server = original()?;
     server.stop(Stop::Fast)?;
-    let other = Cluster::builder().conf("snowflake.node_id", 1).prepare()?;
+    let other = Cluster::node(1).prepare()?;
     std::fs::remove_dir_all(other.data())?;
     std::fs::rename(server.data(), other.data())?;
     let mut moved = other;
@@ -131,7 +131,7 @@ fn a_moved_directory_is_no_copy_and_a_copied_one_is() -> Result<()> {
     assert_no_copy(&moved, "a directory under another path")?;
     moved.stop(Stop::Fast)?;
 
-    let mut copied = Cluster::builder().conf("snowflake.node_id", 1).prepare()?;
+    let mut copied = Cluster::node(1).prepare()?;
     copy_files(&moved, &copied)?;
     copied.start()?;
     assert_copy(&copied, &moved, "files copied by cp")?;
@@ -160,7 +160,7 @@ fn a_damaged_or_unwritable_file_stops_nothing() -> Result<()> {
         std::fs::write(&file, damaged)?;
         server.start()?;
         assert_no_copy(&server, "a damaged file")?;
-        value(&mut server.connect()?, "SELECT snowflake_nextval()")?;
+        server.connect()?.value("SELECT snowflake_nextval()")?;
         assert_eq!(std::fs::read_to_string(&file)?, contents);
     }
     // A directory in its place can be neither read nor replaced.
@@ -173,11 +173,9 @@ fn a_damaged_or_unwritable_file_stops_nothing() -> Result<()> {
             .log_since_start()?
             .contains("snowflake: could not read file \"snowflake.server\"")
     );
-    value(&mut server.connect()?, "SELECT snowflake_nextval()")?;
-    refused(
-        &mut server.connect()?,
-        "SELECT snowflake_accept_node_id()",
-        "58030",
-    )?;
+    server.connect()?.value("SELECT snowflake_nextval()")?;
+    server
+        .connect()?
+        .refused("SELECT snowflake_accept_node_id()", "58030")?;
     Ok(())
 }

@@ -30,17 +30,9 @@ fn with_source(source: &str) -> ClusterBuilder {
 /// The node number that a server has, according to its status, its log and its IDs.
 fn node_of(cluster: &Cluster, source: &str, logged: &str) -> Result<i64> {
     let mut client = cluster.connect()?;
-    let node = number(&mut client, NODE)?;
-    answers(
-        &mut client,
-        "SELECT snowflake_node_id(snowflake_nextval())",
-        node,
-    )?;
-    answers(
-        &mut client,
-        "SELECT node_id_source FROM snowflake_status",
-        source,
-    )?;
+    let node = client.number(NODE)?;
+    client.answers("SELECT snowflake_node_id(snowflake_nextval())", node)?;
+    client.answers("SELECT node_id_source FROM snowflake_status", source)?;
     let log = cluster.log_since_start()?;
     let line = format!("snowflake: the node number of this server is {node}, from {logged}");
     ensure!(
@@ -189,8 +181,7 @@ fn the_address_in_a_network_has_the_number() -> Result<()> {
         )?;
     }
     // A wrong network is refused also where it is not used.
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("snowflake.node_network", "x")
         .prepare()?;
     refused(
@@ -219,11 +210,7 @@ fn an_unknown_source_is_refused_at_the_start_and_by_alter_system() -> Result<()>
     }
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
-    answers(
-        &mut client,
-        "SELECT node_id_source FROM snowflake_status",
-        "setting",
-    )?;
+    client.answers("SELECT node_id_source FROM snowflake_status", "setting")?;
     for (name, text) in [
         ("node_id_source", "dns"),
         ("node_network", "10.0.0.0/33"),

@@ -92,7 +92,7 @@ fn audit_for_a_while(
     inserted: &AtomicU64,
 ) -> Result<(u32, i64, i64)> {
     let (mut audits, mut rows, mut highest_lead) = (0, 0, i64::MIN);
-    while number(client, "SELECT count(*) FROM t")? == 0 {}
+    while client.number("SELECT count(*) FROM t")? == 0 {}
     while audits < 6 || inserted.load(Ordering::Relaxed) <= 5_000 {
         for table in ["t", "keyed"] {
             assert_clean(client, &format!("'{table}'"))?;
@@ -134,8 +134,7 @@ const INSERTS: [(&str, u64); 4] = [
 fn nothing_is_found_under_concurrent_inserts() -> Result<()> {
     // With few sequence numbers a tick, bursts run ahead of the clock.
     for fields in [DEFAULT, SHORT_SEQUENCE] {
-        let cluster = Cluster::builder()
-            .conf("snowflake.node_id", 1)
+        let cluster = Cluster::node(1)
             .conf("snowflake.layout", fields.layout)
             .start_with_migrate()?;
         let mut client = cluster.connect()?;
@@ -143,7 +142,7 @@ fn nothing_is_found_under_concurrent_inserts() -> Result<()> {
         client.batch_execute(
             "CREATE TABLE keyed (id bigint PRIMARY KEY DEFAULT snowflake_nextval())",
         )?;
-        let first = number(&mut client, "SELECT snowflake_min_id(now())")?;
+        let first = client.number("SELECT snowflake_min_id(now())")?;
         let over = AtomicBool::new(false);
         let inserted = AtomicU64::new(0);
         let (audits, rows, highest_lead) = std::thread::scope(|scope| {
@@ -189,8 +188,7 @@ fn expect(client: &mut Client, change: &str, arguments: &str, want: &[Finding]) 
 
 #[test]
 fn numbers_above_a_narrow_layouts_bits_are_found() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("snowflake.layout", "js53")
         .start_with_migrate()?;
     let mut client = cluster.connect()?;
@@ -224,7 +222,7 @@ fn without_node_and_backend_numbers_every_id_is_this_servers() -> Result<()> {
     client.batch_execute(TABLE)?;
     client.batch_execute("INSERT INTO t SELECT FROM generate_series(1, 10)")?;
     assert_clean(client, "'t', NULL, '{0}'")?;
-    let top = number(client, "SELECT max(id) FROM t")?;
+    let top = client.number("SELECT max(id) FROM t")?;
     expect(
         client,
         "INSERT INTO t SELECT max(id) + n FROM t, generate_series(1, 5) AS n GROUP BY n",
@@ -236,11 +234,10 @@ fn without_node_and_backend_numbers_every_id_is_this_servers() -> Result<()> {
 #[test]
 fn ids_of_a_second_server_with_the_same_number_are_found() -> Result<()> {
     let start = |node: i32| -> Result<Cluster> {
-        let cluster = Cluster::builder()
-            .conf("snowflake.node_id", node)
+        let cluster = Cluster::node(node)
             .conf("snowflake.lease", "500ms")
             .start_with_migrate()?;
-        cluster.connect()?.batch_execute(TABLE)?;
+        cluster.run(TABLE)?;
         Ok(cluster)
     };
     let (here, same, other) = (start(1)?, start(1)?, start(2)?);
@@ -279,7 +276,7 @@ fn ids_of_a_second_server_with_the_same_number_are_found() -> Result<()> {
     twin.batch_execute("CREATE TABLE own AS TABLE t; TRUNCATE t")?;
     copy(&mut at, &mut twin)?;
     let rows = audit(&mut twin, "'t'")?;
-    let brought = number(&mut at, "SELECT count(*) FROM t")?;
+    let brought = at.number("SELECT count(*) FROM t")?;
     ensure!(
         rows.len() == 1 && rows[0].0 == NOT_OWN && (300..=3_300).contains(&rows[0].1),
         "{rows:?}"
@@ -296,13 +293,13 @@ fn ids_of_a_second_server_with_the_same_number_are_found() -> Result<()> {
     // the other made before cannot be distinguished any more; what it issues later can.
     let mut here = here;
     here.restart()?;
-    wait_until(&mut here.connect()?, ABOVE_THE_MARK)?;
+    here.connect()?.wait_until(ABOVE_THE_MARK)?;
     twin.batch_execute("TRUNCATE t")?;
     insert_by_sessions(&same, "postgres", 6, 500)?;
     let mut at = here.connect()?;
     at.batch_execute("TRUNCATE t")?;
     copy(&mut twin, &mut at)?;
-    let last = number(&mut twin, "SELECT max(id) FROM t")?;
+    let last = twin.number("SELECT max(id) FROM t")?;
     assert_eq!(audit(&mut at, "'t'")?, [found(NOT_OWN, 3_000, last)]);
     Ok(())
 }
@@ -324,7 +321,7 @@ fn disturb(cluster: &mut Cluster, round: i32) -> Result<()> {
         }
         _ => {
             if round == 4 {
-                cluster.connect()?.batch_execute("CHECKPOINT")?;
+                cluster.run("CHECKPOINT")?;
             }
             cluster.kill9_all()?;
         }
@@ -345,11 +342,10 @@ fn copy_to_second(cluster: &Cluster) -> Result<()> {
 
 #[test]
 fn nothing_is_found_after_restarts_and_crashes() -> Result<()> {
-    let mut cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let mut cluster = Cluster::node(1)
         .conf("snowflake.lease", "500ms")
         .start_with_migrate()?;
-    cluster.connect()?.batch_execute(TABLE)?;
+    cluster.run(TABLE)?;
     let mut second = cluster.connect_to_new_database("second")?;
     second.batch_execute(TABLE)?;
     second.batch_execute("CREATE TABLE copied (id bigint)")?;
@@ -357,7 +353,7 @@ fn nothing_is_found_after_restarts_and_crashes() -> Result<()> {
         insert_by_sessions(&cluster, "second", 2, 400)?;
         if round == 1 {
             // What follows is above the second one's mark.
-            wait_until(&mut cluster.connect_to("second")?, ABOVE_THE_MARK)?;
+            cluster.connect_to("second")?.wait_until(ABOVE_THE_MARK)?;
         }
         insert_by_sessions(&cluster, "postgres", 5, 400)?;
         copy_to_second(&cluster)?;
@@ -378,14 +374,11 @@ fn nothing_is_found_after_restarts_and_crashes() -> Result<()> {
         // An ID of a slot that has issued none is still found.
         let above = one ^ (1 << 12);
         second.batch_execute(&format!("BEGIN; INSERT INTO copied VALUES ({above})"))?;
-        let used = number(
-            &mut second,
-            &format!(
-                "SELECT count(*) FROM snowflake_internal.get_stat_slots()
+        let used = second.number(&format!(
+            "SELECT count(*) FROM snowflake_internal.get_stat_slots()
                  WHERE backend_id = {} AND bound >= {above}",
-                DEFAULT.field(above, "backend")
-            ),
-        )?;
+            DEFAULT.field(above, "backend")
+        ))?;
         if used == 0 {
             assert_eq!(
                 audit(&mut second, "'copied', 'id'")?,
@@ -406,10 +399,8 @@ fn nothing_is_found_below_a_mark_that_was_set() -> Result<()> {
     let client = &mut client;
     client.batch_execute(TABLE)?;
     insert_by_sessions(&cluster, "postgres", 5, 400)?;
-    let ahead = number(
-        client,
-        "SELECT snowflake_compose(clock_timestamp() + interval '10 minutes', 1, 3, 0)",
-    )?;
+    let ahead = client
+        .number("SELECT snowflake_compose(clock_timestamp() + interval '10 minutes', 1, 3, 0)")?;
     client.batch_execute(&format!("INSERT INTO t VALUES ({ahead})"))?;
     assert_eq!(
         audit(client, "'t'")?,
@@ -429,12 +420,11 @@ fn nothing_is_found_below_a_mark_that_was_set() -> Result<()> {
 
 #[test]
 fn only_ids_of_the_future_are_found_after_a_clock_step() -> Result<()> {
-    let mut cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let mut cluster = Cluster::node(1)
         // The audit compares with the server's clock_timestamp().
         .faketime()
         .start_with_migrate()?;
-    cluster.connect()?.batch_execute(TABLE)?;
+    cluster.run(TABLE)?;
     let mut audits = 0;
     let mut clean = |cluster: &Cluster| -> Result<()> {
         audits += 1;
@@ -450,12 +440,10 @@ fn only_ids_of_the_future_are_found_after_a_clock_step() -> Result<()> {
     }
     let mut client = cluster.connect()?;
     let behind = "SELECT clock_behind > interval '59 min' FROM snowflake_status";
-    answers(&mut client, behind, "t")?;
+    client.answers(behind, "t")?;
     // Others' IDs may be as far ahead as this server's, no further.
-    let later = number(
-        &mut client,
-        "SELECT snowflake_compose(clock_timestamp() + interval '2 hours', 2, 0, 0)",
-    )?;
+    let later = client
+        .number("SELECT snowflake_compose(clock_timestamp() + interval '2 hours', 2, 0, 0)")?;
     client.batch_execute(&format!("BEGIN; INSERT INTO t VALUES ({later})"))?;
     assert_eq!(audit(&mut client, "'t'")?, [found(FUTURE, 1, later)]);
     client.batch_execute("ROLLBACK")?;
@@ -471,9 +459,9 @@ fn only_ids_of_the_future_are_found_after_a_clock_step() -> Result<()> {
     // those that exist are later than its clock allows.
     cluster.clock().step(Offset::back(48 * HOUR))?;
     let mut client = cluster.connect()?;
-    refused(&mut client, "SELECT snowflake_nextval()", "58000")?;
-    let rows = number(&mut client, "SELECT count(*) FROM t")?;
-    let last = number(&mut client, "SELECT max(id) FROM t")?;
+    client.refused("SELECT snowflake_nextval()", "58000")?;
+    let rows = client.number("SELECT count(*) FROM t")?;
+    let last = client.number("SELECT max(id) FROM t")?;
     assert_eq!(
         audit(&mut client, "'t'")?,
         [found(FUTURE, rows as usize, last)]
@@ -499,15 +487,10 @@ const NOTICE: &str =
 /// A standby of the same number, before and after it is promoted.
 #[test]
 fn a_standby_looks_for_all_but_ids_of_its_own_number() -> Result<()> {
-    let primary = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .can_be_copied()
-        .start_with_migrate()?;
-    primary.connect()?.batch_execute(TABLE)?;
+    let primary = Cluster::node(1).can_be_copied().start_with_migrate()?;
+    primary.run(TABLE)?;
     insert_by_sessions(&primary, "postgres", 4, 100)?;
-    let mut standby = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .prepare_standby_of(&primary)?;
+    let mut standby = Cluster::node(1).prepare_standby_of(&primary)?;
     standby.start()?;
     insert_by_sessions(&primary, "postgres", 4, 100)?;
     standby.catch_up_with(&primary)?;

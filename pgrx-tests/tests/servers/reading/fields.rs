@@ -28,8 +28,7 @@ fn the_backend_number_is_of_the_pid_and_the_node_number_of_the_setting() -> Resu
             0,
         ),
     ] {
-        let cluster = Cluster::builder()
-            .conf("snowflake.node_id", node)
+        let cluster = Cluster::node(node)
             .conf("snowflake.layout", fields.layout)
             .start_with_extension()?;
         for _ in 0..20 {

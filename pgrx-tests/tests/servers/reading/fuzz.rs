@@ -13,9 +13,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(1_200);
 const STATEMENTS_TO_FIND: usize = 4_000;
 
 fn builder() -> ClusterBuilder {
-    Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .time_limit(TIME_LIMIT)
+    Cluster::node(1).time_limit(TIME_LIMIT)
 }
 
 fn seed() -> Result<u64> {

@@ -75,12 +75,9 @@ fn interrupt(cluster: &mut Cluster, step: i64, how: Interruption) -> Result<()> 
             .and_then(|()| caller.batch_execute(CALL))
             .is_err()
     });
-    wait_until(
-        &mut holder,
-        &format!(
-            "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'advisory'"
-        ),
-    )?;
+    holder.wait_until(&format!(
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'advisory'"
+    ))?;
     match how {
         Interruption::Terminated => {
             holder.batch_execute(&format!("SELECT pg_terminate_backend({pid})"))?;
@@ -104,11 +101,11 @@ fn an_interrupted_call_is_completed_by_the_next_one() -> Result<()> {
     let mut cluster = Cluster::with_partitions()?;
     let mut client = cluster.connect()?;
     client.batch_execute(PAUSE)?;
-    run(&mut client, TABLE)?;
+    client.run(TABLE)?;
     client.batch_execute("SET test.stop = '0'")?;
     client.batch_execute(CALL)?;
     let expected = state(&mut client)?;
-    let steps = number(&mut client, "SELECT last_value FROM steps")?;
+    let steps = client.number("SELECT last_value FROM steps")?;
     ensure!(steps > 20 && expected.len() == 5, "{steps} {expected:?}");
     for how in [
         Interruption::Terminated,
@@ -118,17 +115,17 @@ fn an_interrupted_call_is_completed_by_the_next_one() -> Result<()> {
         for step in 1..=steps {
             let mut client = cluster.connect()?;
             client.batch_execute("DROP TABLE events")?;
-            run(&mut client, TABLE)?;
+            client.run(TABLE)?;
             client.batch_execute("SELECT setval('steps', 1, false)")?;
             drop(client);
             interrupt(&mut cluster, step, how)?;
             let client = &mut cluster.connect()?;
             let case = format!("{how:?} in statement {step}");
-            let rows = number(client, "SELECT count(*) FROM events")?;
+            let rows = client.number("SELECT count(*) FROM events")?;
             ensure!((ROWS_NOT_DUE..=ROWS).contains(&rows), "{case}: {rows} rows");
             client.batch_execute(CALL)?;
             assert_eq!(state(client)?, expected, "{case}");
-            answers(client, "SELECT count(*) FROM events", ROWS_NOT_DUE)?;
+            client.answers("SELECT count(*) FROM events", ROWS_NOT_DUE)?;
         }
     }
     println!("partitions: {steps} statements of a call, each interrupted in 3 ways, rows lost: 0");
@@ -151,24 +148,24 @@ const LEFT: &str =
 fn calls_at_once_leave_nothing_to_do() -> Result<()> {
     let cluster = Cluster::with_partitions()?;
     let client = &mut cluster.connect()?;
-    run(client, TWO_TABLES)?;
+    client.run(TWO_TABLES)?;
     thread::scope(|scope| {
         let calls: Vec<_> = (0..8)
             .map(|_| {
-                scope.spawn(|| -> Result<()> {
-                    Ok(cluster
-                        .connect()?
-                        .batch_execute("CALL snowflake_partitions.maintain()")?)
-                })
+                scope
+                    .spawn(|| -> Result<()> { cluster.run("CALL snowflake_partitions.maintain()") })
             })
             .collect();
         calls
             .into_iter()
             .try_for_each(|call| call.join().expect("the thread of a call"))
     })?;
-    answers(client, LEFT, "0 0")?;
-    answers(client, "SELECT count(*) FROM (SELECT until, lead(since) OVER (PARTITION BY parent ORDER BY since) AS next
-                               FROM snowflake_partitions.partitions) AS p WHERE until <> next", 0)?;
+    client.answers(LEFT, "0 0")?;
+    client.answers(
+        "SELECT count(*) FROM (SELECT until, lead(since) OVER (PARTITION BY parent ORDER BY since) AS next
+                               FROM snowflake_partitions.partitions) AS p WHERE until <> next",
+        0,
+    )?;
     Ok(())
 }
 
@@ -177,21 +174,17 @@ fn calls_at_once_leave_nothing_to_do() -> Result<()> {
 fn a_lock_that_is_held_fails_a_call_for_its_table() -> Result<()> {
     let cluster = Cluster::with_partitions()?;
     let client = &mut cluster.connect()?;
-    run(client, TWO_TABLES)?;
+    client.run(TWO_TABLES)?;
     let mut holder = cluster.connect()?;
     holder.batch_execute("BEGIN; LOCK TABLE a IN ACCESS SHARE MODE")?;
-    let locked = refused(
-        client,
-        "CALL snowflake_partitions.maintain(attempts => 1)",
-        "55000",
-    )?;
+    let locked = client.refused("CALL snowflake_partitions.maintain(attempts => 1)", "55000")?;
     assert_eq!(locked.detail, "public.a was locked.");
     let codes = "SELECT string_agg(concat(parent, ' ', error_code), ', ' ORDER BY parent::text) FROM snowflake_partitions.status";
-    answers(client, codes, "a 55P03, b ")?;
+    client.answers(codes, "a 55P03, b ")?;
     let b = "SELECT missing FROM snowflake_partitions.status WHERE parent = 'b'::regclass";
-    answers(client, b, 0)?;
+    client.answers(b, 0)?;
     holder.batch_execute("ROLLBACK")?;
     client.batch_execute("CALL snowflake_partitions.maintain()")?;
-    answers(client, LEFT, "0 0")?;
+    client.answers(LEFT, "0 0")?;
     Ok(())
 }

@@ -55,14 +55,14 @@ fn deleted_rows_at_the_ends_of_the_index_are_not_read_for_long() -> Result<()> {
     let mut reader = cluster.connect()?;
     reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")?;
     client.batch_execute("DELETE FROM orders WHERE note = 'old'")?;
-    let refusal = refused(client, RECIPE, "55000")?;
+    let refusal = client.refused(RECIPE, "55000")?;
     assert_eq!(
         refusal.detail,
         "No boundary is set. At an end of the index on column \"id\" are too many deleted rows."
     );
     assert_eq!(refusal.hint, "Try again after a VACUUM of the table.");
     // A snapshot that still has them finds one.
-    let refusal = refused(&mut reader, RECIPE, "55000")?;
+    let refusal = reader.refused(RECIPE, "55000")?;
     ensure!(refusal.detail.contains("has numbers below"), "{refusal}");
     reader.batch_execute("ROLLBACK")?;
     client.batch_execute("VACUUM orders")?;
@@ -86,15 +86,15 @@ fn a_subscriber_keeps_old_rows() -> Result<()> {
     there.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY, note text)")?;
     subscribe(&mut there, &publisher, "of_orders")?;
     let all = OLD_ROWS + 2 * AGED_ROWS;
-    wait_until(&mut there, &format!("SELECT count(*) = {all} FROM orders"))?;
+    there.wait_until(&format!("SELECT count(*) = {all} FROM orders"))?;
 
     // The column has no default that generates IDs, so it is not known which one it is.
-    refused(&mut there, RECIPE, "55000")?;
-    let first = number(&mut here, "SELECT snowflake_id_boundary('orders')")?;
+    there.refused(RECIPE, "55000")?;
+    let first = here.number("SELECT snowflake_id_boundary('orders')")?;
     there.batch_execute(&format!(
         "SELECT snowflake_set_id_boundary('orders', 'id', {first})"
     ))?;
-    answers(&mut there, "SELECT snowflake_id_boundary('orders')", first)?;
+    there.answers("SELECT snowflake_id_boundary('orders')", first)?;
     assert_eq!(there.execute(RECIPE, &[])? as i64, AGED_ROWS);
     assert_eq!(rows(&mut there)?, (OLD_ROWS, 0, AGED_ROWS));
     println!(
@@ -102,13 +102,9 @@ fn a_subscriber_keeps_old_rows() -> Result<()> {
     );
 
     // It is no migration that could be reverted, and a migration keeps it.
-    refused(
-        &mut there,
-        "CALL snowflake_migrate.revert('orders')",
-        "55000",
-    )?;
+    there.refused("CALL snowflake_migrate.revert('orders')", "55000")?;
     there.batch_execute("CALL snowflake_migrate.run('orders', 'id')")?;
-    answers(&mut there, "SELECT snowflake_id_boundary('orders')", first)?;
+    there.answers("SELECT snowflake_id_boundary('orders')", first)?;
     there.batch_execute("DROP SUBSCRIPTION of_of_orders")?;
     Ok(())
 }

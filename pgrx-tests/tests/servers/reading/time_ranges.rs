@@ -108,7 +108,7 @@ fn has_range(client: &mut Client, statement: &str, of_type: &str) -> Result<bool
 #[test]
 fn the_grid_of_conditions_has_its_ranges() -> Result<()> {
     let cluster = Cluster::with_extension()?;
-    cluster.connect()?.batch_execute(GRID_TABLES)?;
+    cluster.run(GRID_TABLES)?;
     let mut client = cluster.connect()?;
     let mut of_forms = vec![[(0, 0); BOUNDS.len()]; FORMS.len()];
     let mut of_places = vec![(0, 0); PLACES.len()];

@@ -81,9 +81,7 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
     let mut attacks = Attacks::on(&cluster)?;
     for (number, (what, before, after)) in GRANTS.iter().enumerate() {
         let database = format!("granted{number}");
-        cluster
-            .connect()?
-            .batch_execute(&format!("CREATE DATABASE {database}"))?;
+        cluster.run(&format!("CREATE DATABASE {database}"))?;
         let mut admin = Session::connect(&cluster, "postgres", &database)?;
         admin.run(before)?;
         admin.run("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
@@ -165,7 +163,7 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
                 format!("{what}: {work}, by a superuser: {by_admin}, does not work: {answer}"),
             );
         }
-        cluster.connect()?.batch_execute(REVOKE)?;
+        cluster.run(REVOKE)?;
     }
     attacks.end("privileges on the extension's tables, granted wholesale");
     Ok(())
@@ -176,12 +174,8 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
 #[test]
 fn grants_of_a_superuser_revoke_no_privilege() -> Result<()> {
     let cluster = server()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE first; CREATE ROLE second")?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE DATABASE shop OWNER mallory")?;
+    cluster.run("CREATE ROLE first; CREATE ROLE second")?;
+    cluster.run("CREATE DATABASE shop OWNER mallory")?;
     let mut owner = cluster.connect_as("mallory", "shop")?;
     owner.batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     owner.batch_execute(
@@ -193,7 +187,7 @@ fn grants_of_a_superuser_revoke_no_privilege() -> Result<()> {
          CREATE TABLE y (i int); GRANT SELECT ON y TO first",
     )?;
     let left = "SELECT concat_ws(' ', has_table_privilege('second', 'x', 'INSERT'), has_table_privilege('first', 'y', 'SELECT'))";
-    answers(&mut admin, left, "t t")?;
+    admin.answers(left, "t t")?;
     Ok(())
 }
 
@@ -309,7 +303,7 @@ fn administrative_functions_are_refused_to_others() -> Result<()> {
     for database in ["postgres", "owned", "granted"] {
         let mark = "SELECT last_value FROM snowflake_internal.mark";
         let mut session = Session::connect(&cluster, "mallory", database)?;
-        let before = value(&mut session.client, mark)?;
+        let before = session.client.value(mark)?;
         for (function, argument) in ADMINISTRATIVE {
             // Counters are all that it resets: a role that was granted it may call it.
             if database == "granted" && *function == "snowflake_stat_reset" {
@@ -332,10 +326,7 @@ fn administrative_functions_are_refused_to_others() -> Result<()> {
                 );
             }
         }
-        attacks.record(
-            value(&mut session.client, mark)? != before,
-            "the mark was moved",
-        );
+        attacks.record(session.client.value(mark)? != before, "the mark was moved");
     }
     attacks.end("what only superusers may call");
     Ok(())

@@ -178,9 +178,7 @@ pub(super) fn compare(
 /// A database with the extensions of an attacker who owns no more than them, and the
 /// tables of a superuser. Returns the superuser's session and the attacker's.
 pub(super) fn begin(cluster: &Cluster, schema: &str, creator: &str) -> Result<(Session, Session)> {
-    cluster
-        .connect()?
-        .batch_execute(&format!("CREATE DATABASE {DATABASE}"))?;
+    cluster.run(&format!("CREATE DATABASE {DATABASE}"))?;
     let mut admin = superuser(cluster)?;
     admin.run(ATTACK_FUNCTIONS)?;
     admin.run(&format!("CREATE SCHEMA {schema} AUTHORIZATION {creator}"))?;
@@ -188,9 +186,8 @@ pub(super) fn begin(cluster: &Cluster, schema: &str, creator: &str) -> Result<(S
     mallory.run(&format!(
         "SET statement_timeout = '60s'; CREATE EXTENSION snowflake SCHEMA {schema}; CREATE EXTENSION snowflake_migrate; CREATE EXTENSION snowflake_partitions; CREATE SCHEMA later"
     ))?;
-    run(&mut admin.client, [TABLES.replace('#', schema)])?;
-    let owner = value(
-        &mut admin.client,
+    admin.client.run([TABLES.replace('#', schema)])?;
+    let owner = admin.client.value(
         "SELECT string_agg(DISTINCT extowner::regrole::text, ' ') FROM pg_extension WHERE extname LIKE 'snowflake%'",
     )?;
     ensure!(owner == "mallory", "the extensions belong to {owner}");

@@ -94,8 +94,7 @@ fn take(
 
 #[test]
 fn privileges_on_all_sequences_move_no_other_databases_ids() -> Result<()> {
-    let mut cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let mut cluster = Cluster::node(1)
         .conf("snowflake.lease", format!("{LEASE_MS}ms"))
         .movable_clock()
         .start()?;
@@ -113,10 +112,9 @@ fn privileges_on_all_sequences_move_no_other_databases_ids() -> Result<()> {
             .connect_to(&template)?
             .batch_execute(&format!("{before}; CREATE EXTENSION snowflake; {after}"))?;
         // A session that has disconnected may still be ending.
-        wait_until(
-            &mut client,
-            &format!("SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = '{template}'"),
-        )?;
+        client.wait_until(&format!(
+            "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = '{template}'"
+        ))?;
         for attack in MOVES {
             let what = format!("{before}{after}: {attack}");
             tried += 1;
@@ -163,10 +161,7 @@ fn privileges_on_all_sequences_move_no_other_databases_ids() -> Result<()> {
 
     // The superuser's way.
     let mut admin = cluster.connect_to("bystander")?;
-    let after = number(
-        &mut admin,
-        "SELECT snowflake_max_id(now() + interval '1 hour')",
-    )?;
+    let after = admin.number("SELECT snowflake_max_id(now() + interval '1 hour')")?;
     admin.batch_execute(&format!("SELECT snowflake_start_after({after})"))?;
     let next = ids::one(&mut admin)?;
     assert!(next > after, "{next} comes after {after}");
@@ -330,12 +325,11 @@ fn call_while_locked(
 
 #[test]
 fn strong_locks_on_the_mark_hold_up_no_session() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("snowflake.lease", format!("{}s", LONG_LEASE.as_secs()))
         .movable_clock()
         .start_with_extension()?;
-    cluster.connect()?.batch_execute(ROLES)?;
+    cluster.run(ROLES)?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut waited_for = 0;
     for statement in STRONG_LOCKS {

@@ -215,14 +215,13 @@ fn the_extensions_schema_is_not_found_by_its_former_name() -> Result<()> {
     let mut attacks = Attacks::on(&cluster)?;
     let rows = undisturbed(&mut admin, "mine")?.rows;
     let before = calls(&mut admin, "mine")?;
-    mallory.run("ALTER SCHEMA mine RENAME TO moved; CREATE SCHEMA mine; GRANT USAGE ON SCHEMA mine TO PUBLIC")?;
-    let forged: Vec<String> = column(
-        &mut admin.client,
-        &format!(
-            "SELECT d.forged FROM ({DEFINITIONS} WHERE n.nspname = 'moved') AS d (signature, original, forged)"
-        ),
+    mallory.run(
+        "ALTER SCHEMA mine RENAME TO moved; CREATE SCHEMA mine; GRANT USAGE ON SCHEMA mine TO PUBLIC",
     )?;
-    run(&mut mallory.client, &forged)?;
+    let forged: Vec<String> = admin.client.column(&format!(
+        "SELECT d.forged FROM ({DEFINITIONS} WHERE n.nspname = 'moved') AS d (signature, original, forged)"
+    ))?;
+    mallory.client.run(&forged)?;
     mallory.run(
         "CREATE VIEW mine.snowflake_status AS SELECT s.*, arms.strike() AS struck FROM moved.snowflake_status AS s;
          GRANT SELECT ON mine.snowflake_status TO PUBLIC",

@@ -16,10 +16,7 @@ use crate::support::*;
 
 /// A server that logs little but the messages of the weapons, with the roles.
 fn server() -> Result<Cluster> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("log_min_messages", "log")
-        .start()?;
-    cluster.connect()?.batch_execute(ROLES)?;
+    let cluster = Cluster::node(1).conf("log_min_messages", "log").start()?;
+    cluster.run(ROLES)?;
     Ok(cluster)
 }

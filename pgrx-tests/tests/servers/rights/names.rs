@@ -47,7 +47,7 @@ fn tables(owner: &mut Client, schema: &str, state: State) -> Result<String> {
         }
         State::Migrated => owner.batch_execute("CALL snowflake_migrate.run('app.t')")?,
     }
-    value(owner, "SELECT 'app.t'::regclass::oid")
+    owner.value("SELECT 'app.t'::regclass::oid")
 }
 
 /// A view of that name with the columns of a table, each of which strikes.
@@ -371,7 +371,7 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
         owner.batch_execute(&format!(
             "CREATE TABLE app.thief (id {kind} DEFAULT nextval('stranger.seq')); INSERT INTO app.thief VALUES (1)"
         ))?;
-        let table = value(&mut owner, "SELECT 'app.thief'::regclass::oid")?;
+        let table = owner.value("SELECT 'app.thief'::regclass::oid")?;
         for call in calls(&mut owner, "public", &table)? {
             thief.run("BEGIN")?;
             let (worked, mut answer) = thief.attempt(&call)?;

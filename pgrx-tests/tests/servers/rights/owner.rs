@@ -109,8 +109,7 @@ const ON_OTHERS: &[&str] = &[
 
 #[test]
 fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("log_min_messages", "log")
         .conf("max_prepared_transactions", 2)
         .start_with_migrate()?;
@@ -262,7 +261,7 @@ fn sets_of_migrations_include_no_table_of_another_role() -> Result<()> {
         thief.run(statement)?;
     }
     let kept = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'app.z'::regclass AND tgfoid = 'snowflake_migrate_internal.shadow()'::regprocedure";
-    ensure!(number(&mut admin.client, kept)? == 1, "{statements:#?}");
+    ensure!(admin.client.number(kept)? == 1, "{statements:#?}");
     admin.run(
         "ALTER TABLE app.z OWNER TO stranger; GRANT USAGE, CREATE ON SCHEMA app TO stranger",
     )?;
@@ -275,7 +274,7 @@ fn sets_of_migrations_include_no_table_of_another_role() -> Result<()> {
     }
     admin.run("CALL snowflake_migrate.revert('app.x')")?;
     attacks.record(
-        number(&mut admin.client, kept)? == 0,
+        admin.client.number(kept)? == 0,
         "a superuser who cancels the attacker's migration cancels another role's",
     );
     online::migrate(&mut stranger.client, "'app.z'")?;
@@ -288,8 +287,7 @@ fn sets_of_migrations_include_no_table_of_another_role() -> Result<()> {
 /// pretend that its rows come from another server.
 #[test]
 fn a_backfill_by_a_superuser_lends_no_replica_role() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let cluster = Cluster::node(1)
         .conf("snowflake.on_node_conflict", "stop")
         .start_with_migrate()?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
@@ -341,7 +339,7 @@ fn a_backfill_by_a_superuser_lends_no_replica_role() -> Result<()> {
     online::migrate(&mut admin.client, "'app.x'")?;
     let orphans = "SELECT count(*) FROM stranger.child AS c WHERE NOT EXISTS (SELECT FROM app.parent AS p WHERE p.id = c.parent)";
     attacks.record(
-        number(&mut admin.client, orphans)? > 0,
+        admin.client.number(orphans)? > 0,
         "a row of another role references none",
     );
     // A row that the attacker writes in the session of a superuser, which has the setting.
@@ -350,10 +348,9 @@ fn a_backfill_by_a_superuser_lends_no_replica_role() -> Result<()> {
          INSERT INTO app.w VALUES (snowflake_compose(now() + interval '2 hours', 1, 0, 0));
          RESET ROLE; RESET session_replication_role",
     )?;
-    let status = value(
-        &mut admin.client,
-        "SELECT concat_ws(' ', stopped, node_conflicts) FROM snowflake_status",
-    )?;
+    let status = admin
+        .client
+        .value("SELECT concat_ws(' ', stopped, node_conflicts) FROM snowflake_status")?;
     attacks.record(status != "f 0", format!("a node conflict: {status}"));
     admin.run("SELECT snowflake_nextval()")?;
     attacks.end("the replica role, lent by a superuser's session");

@@ -235,8 +235,7 @@ pub(crate) const STRANGE: &str = "
 fn plant(cluster: &Cluster, client: &mut Client) -> Result<Client> {
     let near = near_misses(client)?;
     // The words before a parenthesis in what the extension is written in.
-    let names = value(
-        client,
+    let names = client.value(
         "SELECT array_agg(DISTINCT w.word[1])::text
          FROM (SELECT p.prosrc AS source FROM pg_proc AS p WHERE (p.proname LIKE 'snowflake%' OR p.pronamespace::regnamespace::text LIKE 'snowflake%')
                UNION ALL SELECT definition FROM pg_views WHERE viewname LIKE 'snowflake%' OR schemaname LIKE 'snowflake%'
@@ -252,7 +251,7 @@ fn plant(cluster: &Cluster, client: &mut Client) -> Result<Client> {
     let mut owner = cluster.connect_as("mallory", "planted")?;
     owner.batch_execute("SET statement_timeout = 0; SET search_path = pg_catalog")?;
     let functions = PLANT_FUNCTIONS.replace("#names#", &format!("$n${names}$n$"));
-    run(&mut owner, [PLANT_TYPES, PLANT, &functions, &near])?;
+    owner.run([PLANT_TYPES, PLANT, &functions, &near])?;
     Ok(owner)
 }
 
@@ -331,7 +330,7 @@ fn objects_planted_before_create_extension_are_not_used() -> Result<()> {
     // Not with the planted objects on the path of this very query.
     let mut looking = cluster.connect_to("planted")?;
     looking.batch_execute("SET search_path = pg_catalog")?;
-    for strange in column::<String>(&mut looking, STRANGE)? {
+    for strange in looking.column::<String>(STRANGE)? {
         attacks.record(true, strange);
     }
     owner.batch_execute(
@@ -342,7 +341,7 @@ fn objects_planted_before_create_extension_are_not_used() -> Result<()> {
          SELECT pg_catalog.nextval('app.t_id_seq')",
     )?;
     let table = "SELECT 'app.t'::pg_catalog.regclass::pg_catalog.oid";
-    let table = value(&mut owner, table)?;
+    let table = owner.value(table)?;
     let mut admin = Session::connect(&cluster, "postgres", "planted")?;
     look(&mut admin, &mut attacks)?;
     let mut statements = calls(&mut client, "public", &table)?;
@@ -374,9 +373,7 @@ fn schemas_of_the_extensions_names_are_not_taken() -> Result<()> {
     const CREATE_PARTITIONS: [&str; 2] = [CREATE[0], "CREATE EXTENSION snowflake_partitions"];
     let cluster = server()?;
     let mut attacks = Attacks::on(&cluster)?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE DATABASE owned OWNER mallory")?;
+    cluster.run("CREATE DATABASE owned OWNER mallory")?;
     cluster
         .connect_to("owned")?
         .batch_execute(ATTACK_FUNCTIONS)?;
@@ -436,7 +433,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
         let query = format!(
             "SELECT p.oid::regprocedure::text FROM pg_proc AS p {member} WHERE {condition} ORDER BY 1"
         );
-        column(&mut client, &query)
+        client.column(&query)
     };
     let all = list("true")?.len();
     let definer = list("p.prosecdef")?;
@@ -500,7 +497,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
         ],
         "routines that run a text"
     );
-    let strange: Vec<String> = column(&mut client, STRANGE)?;
+    let strange: Vec<String> = client.column(STRANGE)?;
     assert!(strange.is_empty(), "{strange:#?}");
     println!(
         "rights: {all} routines, {} of them with their owner's rights, 15 without a search path of their own, 2 of the install scripts run a text",

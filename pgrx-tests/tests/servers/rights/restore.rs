@@ -74,7 +74,9 @@ fn rows_of_other_roles_restore_nothing() -> Result<()> {
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
     admin.run("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     admin.run(ATTACK_FUNCTIONS)?;
-    admin.run("GRANT SELECT, INSERT, UPDATE, DELETE ON snowflake_internal.restore, snowflake_migrate_internal.restore TO mallory")?;
+    admin.run(
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON snowflake_internal.restore, snowflake_migrate_internal.restore TO mallory",
+    )?;
     Session::connect(&cluster, "stranger", "postgres")?.run(TABLES)?;
     let mut mallory = Session::connect(&cluster, "mallory", "postgres")?;
     let state = admin.run(STATE)?;
@@ -121,18 +123,17 @@ fn owners_restore_into_their_own_tables_only() -> Result<()> {
     let cluster = server()?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut admin = cluster.connect()?;
-    run(
-        &mut admin,
-        [
-            "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate",
-            "CREATE DATABASE of_mallory OWNER mallory",
-            "CREATE DATABASE of_stranger OWNER stranger",
-        ],
-    )?;
+    admin.run([
+        "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate",
+        "CREATE DATABASE of_mallory OWNER mallory",
+        "CREATE DATABASE of_stranger OWNER stranger",
+    ])?;
     for (database, creator) in [("of_mallory", "postgres"), ("of_stranger", "mallory")] {
         let mut here = Session::connect(&cluster, "postgres", database)?;
         here.run(ATTACK_FUNCTIONS)?;
-        here.run("GRANT CREATE ON DATABASE of_mallory TO mallory; GRANT CREATE ON DATABASE of_stranger TO mallory")?;
+        here.run(
+            "GRANT CREATE ON DATABASE of_mallory TO mallory; GRANT CREATE ON DATABASE of_stranger TO mallory",
+        )?;
         Session::connect(&cluster, creator, database)?
             .run("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
         Session::connect(&cluster, "stranger", database)?.run(TABLES)?;
@@ -183,22 +184,20 @@ fn owners_restore_into_their_own_tables_only() -> Result<()> {
         // A lower mark has no effect.
         let mark = "SELECT last_value FROM snowflake_internal.mark";
         let used = ids::nextval(&mut mallory.client, 1_000)?;
-        let high = number(&mut here.client, mark)?;
+        let high = here.client.number(mark)?;
         mallory.run("INSERT INTO snowflake_internal.restore (record, mark) VALUES ('mark', 5)")?;
-        attacks.record(number(&mut here.client, mark)? < high, "a lower mark");
+        attacks.record(here.client.number(mark)? < high, "a lower mark");
         let after = ids::nextval(&mut mallory.client, 1_000)?;
         attacks.record(after[0] <= used[999], "IDs after a lower mark");
         // A mark far ahead stops this database only.
         mallory.run(MARK)?;
-        let own = expect_error(
-            &mut mallory.client,
-            "SELECT snowflake_nextval() FROM generate_series(1, 100000000)",
-        )?;
+        let own = mallory
+            .client
+            .expect_error("SELECT snowflake_nextval() FROM generate_series(1, 100000000)")?;
         ensure!(own.sqlstate == "58000" || own.sqlstate == "57014", "{own}");
         let mut fresh = cluster.connect_as("mallory", database)?;
         fresh.batch_execute("SET snowflake.max_wait = 0")?;
-        refused(
-            &mut fresh,
+        fresh.refused(
             "SELECT snowflake_nextval() FROM generate_series(1, 100000000)",
             "58000",
         )?;
@@ -218,13 +217,10 @@ fn restored_marks_move_other_databases_by_a_lease_at_most() -> Result<()> {
     let cluster = server()?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut admin = cluster.connect()?;
-    run(
-        &mut admin,
-        [
-            "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate",
-            "CREATE DATABASE of_mallory OWNER mallory",
-        ],
-    )?;
+    admin.run([
+        "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate",
+        "CREATE DATABASE of_mallory OWNER mallory",
+    ])?;
     let mut mallory = cluster.connect_as("mallory", "of_mallory")?;
     mallory.batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     let mut highest = 0;
@@ -276,10 +272,7 @@ fn dumps_by_a_superuser_run_nothing_of_the_owner() -> Result<()> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         ensure!(said.contains("is recorded already"), "{said}");
     }
-    let kept = value(
-        &mut admin,
-        "SELECT count(*) FROM snowflake_migrate_internal.origins",
-    )?;
+    let kept = admin.value("SELECT count(*) FROM snowflake_migrate_internal.origins")?;
     attacks.record(kept != "1", "records");
     attacks.end("dumps of a database with planted objects");
     Ok(())
@@ -301,8 +294,8 @@ fn dumps_are_not_restored_by_logical_replication() -> Result<()> {
     )?;
     crate::support::subscribe(&mut to, &publisher, "everything")?;
     from.batch_execute(&format!("{MARK}; INSERT INTO t VALUES (1)"))?;
-    crate::support::wait_until(&mut to, "SELECT EXISTS (SELECT FROM t)")?;
-    let mark = number(&mut to, "SELECT last_value FROM snowflake_internal.mark")?;
+    to.wait_until("SELECT EXISTS (SELECT FROM t)")?;
+    let mark = to.number("SELECT last_value FROM snowflake_internal.mark")?;
     ensure!(mark < 1 << 62, "the mark is {mark}");
     ids::one(&mut to).context("IDs of the subscriber")?;
     to.batch_execute("ALTER SUBSCRIPTION of_everything DISABLE; ALTER SUBSCRIPTION of_everything SET (slot_name = NONE); DROP SUBSCRIPTION of_everything")?;

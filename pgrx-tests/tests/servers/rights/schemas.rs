@@ -132,7 +132,7 @@ fn exchange(attacker: &mut Client, to: [&str; 2]) -> Result<bool> {
 fn waits(observer: &mut Client, pid: i32, is_done: impl Fn() -> bool) -> Result<()> {
     let query = format!("SELECT count(*) > 0 FROM pg_locks WHERE pid = {pid} AND NOT granted");
     // The server's statement_timeout ends what does not end by itself.
-    while value(observer, &query)? != "t" && !is_done() {
+    while observer.value(&query)? != "t" && !is_done() {
         thread::sleep(std::time::Duration::from_millis(2));
     }
     Ok(())
@@ -165,7 +165,7 @@ fn schemas_are_exchanged(
             ))?;
             let mut session = Session::connect(cluster, caller, DATABASE)?;
             session.run("SET statement_timeout = '60s'; SET lock_timeout = '60s'")?;
-            let pid = i32::try_from(number(&mut session.client, "SELECT pg_backend_pid()")?)?;
+            let pid = i32::try_from(session.client.number("SELECT pg_backend_pid()")?)?;
             let running = thread::spawn(move || session.attempt(call));
             waits(&mut admin, pid, || running.is_finished())?;
             let is_exchanged = exchange(&mut attacker, ["public_old", "fake"])?;
@@ -201,18 +201,14 @@ fn begin_online(owner: &mut Client) -> Result<()> {
     let adding = steps
         .iter()
         .take_while(|statement| !statement.contains("snowflake_migrate.backfill"));
-    run(owner, adding)
+    owner.run(adding)
 }
 
 #[test]
 fn schemas_exchanged_under_a_call_give_no_right() -> Result<()> {
     let cluster = server()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE ROLE victim LOGIN")?;
-    cluster
-        .connect()?
-        .batch_execute(&format!("CREATE DATABASE {DATABASE} OWNER mallory"))?;
+    cluster.run("CREATE ROLE victim LOGIN")?;
+    cluster.run(&format!("CREATE DATABASE {DATABASE} OWNER mallory"))?;
     let mut admin = cluster.connect_to(DATABASE)?;
     admin.batch_execute(
         "CREATE SCHEMA ext; GRANT USAGE ON SCHEMA ext TO PUBLIC; CREATE EXTENSION snowflake SCHEMA ext; CREATE EXTENSION snowflake_migrate;

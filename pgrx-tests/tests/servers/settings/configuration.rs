@@ -41,7 +41,7 @@ enum Way {
 
 #[test]
 fn a_bad_value_stops_the_start() -> Result<()> {
-    let mut cluster = Cluster::builder().conf("snowflake.node_id", 1).prepare()?;
+    let mut cluster = Cluster::node(1).prepare()?;
     let good = |file: &str, cluster: &Cluster| std::fs::read_to_string(cluster.data().join(file));
     for way in [
         Way::ConfigurationFile,
@@ -102,7 +102,7 @@ fn a_bad_value_stops_the_start() -> Result<()> {
 
 #[test]
 fn alter_system_warns_of_a_number_that_the_layout_does_not_have() -> Result<()> {
-    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let cluster = Cluster::node(1).start()?;
     let mut session = Session::connect(&cluster, "postgres", "postgres")?;
     let warning =
         "snowflake.node_id = 64 does not fit the present layout The highest node number of";
@@ -125,9 +125,7 @@ fn alter_system_warns_of_a_number_that_the_layout_does_not_have() -> Result<()> 
 
 #[test]
 fn layout_and_node_number_can_change_together() -> Result<()> {
-    let mut cluster = Cluster::builder()
-        .conf("snowflake.node_id", 5)
-        .start_with_extension()?;
+    let mut cluster = Cluster::node(5).start_with_extension()?;
     let mut client = cluster.connect()?;
     // Neither would be good without the other.
     const GAME: Fields = Fields {
@@ -143,8 +141,8 @@ fn layout_and_node_number_can_change_together() -> Result<()> {
     client.batch_execute("ALTER SYSTEM SET snowflake.node_id = 1000000")?;
     cluster.restart()?;
     let mut client = cluster.connect_to_new_database("game")?;
-    answers(&mut client, "SHOW snowflake.layout", GAME.layout)?;
-    answers(&mut client, "SHOW snowflake.node_id", "1000000")?;
+    client.answers("SHOW snowflake.layout", GAME.layout)?;
+    client.answers("SHOW snowflake.node_id", "1000000")?;
     assert_eq!(GAME.field(ids::one(&mut client)?, "node"), 1_000_000);
     Ok(())
 }
@@ -166,13 +164,12 @@ fn no_session_and_no_reload_changes_what_decides_an_ids_bits() -> Result<()> {
     cluster.set_conf("snowflake.layout", "twitter")?;
     cluster.reload()?;
     for mut client in [client, cluster.connect()?] {
-        answers(&mut client, "SHOW snowflake.node_id", "1")?;
-        answers(&mut client, "SHOW snowflake.layout", "default")?;
+        client.answers("SHOW snowflake.node_id", "1")?;
+        client.answers("SHOW snowflake.layout", "default")?;
         assert_eq!(DEFAULT.field(ids::one(&mut client)?, "node"), 1);
     }
     let mut client = cluster.connect()?;
-    answers(
-        &mut client,
+    client.answers(
         "SELECT count(*) FROM pg_settings WHERE name LIKE 'snowflake.%' AND pending_restart",
         "2",
     )?;
@@ -181,11 +178,11 @@ fn no_session_and_no_reload_changes_what_decides_an_ids_bits() -> Result<()> {
     cluster.set_conf("snowflake.max_borrow", "7s")?;
     cluster.set_conf("snowflake.lease", "soon")?;
     cluster.reload()?;
-    answers(&mut client, "SHOW snowflake.lease", "2s")?;
+    client.answers("SHOW snowflake.lease", "2s")?;
     cluster.set_conf("snowflake.lease", "3s")?;
     cluster.reload()?;
-    answers(&mut client, "SHOW snowflake.lease", "3s")?;
-    answers(&mut client, "SHOW snowflake.max_borrow", "7s")?;
+    client.answers("SHOW snowflake.lease", "3s")?;
+    client.answers("SHOW snowflake.max_borrow", "7s")?;
     Ok(())
 }
 
@@ -205,18 +202,18 @@ fn a_library_that_is_not_preloaded_decodes_and_names_the_setting() -> Result<()>
             "SELECT snowflake_nextval()",
             "SELECT * FROM snowflake_nextvals(3)",
         ] {
-            let refused = expect_error(&mut client, statement)?;
+            let refused = client.expect_error(statement)?;
             assert_eq!(refused.sqlstate, "55000", "{refused}");
             assert!(refused.message.contains(what_is_missing()?), "{refused}");
             assert!(refused.hint.contains(what_is_missing()?), "{refused}");
         }
-        let refused = expect_error(&mut client, "SELECT snowflake_currval()")?;
+        let refused = client.expect_error("SELECT snowflake_currval()")?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
         // The example of Twitter's documentation, by name and by the setting's
         // text. Its 10 node bits, 347, are data centre 10 and worker 27.
         let query = "SELECT (created_at AT TIME ZONE 'UTC') || ' ' || node_id || ' ' || backend_id || ' ' || sequence FROM snowflake_decode(1050118621198921728";
-        let named = text(&mut client, &format!("{query}, 'twitter')"))?;
-        let by_setting = text(&mut client, &format!("{query})"))?;
+        let named = client.text(&format!("{query}, 'twitter')"))?;
+        let by_setting = client.text(&format!("{query})"))?;
         assert_eq!(named, by_setting);
         assert_eq!(named.as_deref(), Some("2018-10-10 20:19:24.211 10 27 0"));
     }
@@ -262,11 +259,8 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
         }
         for call in &calls {
             let client = &mut cluster.connect()?;
-            let found = text(client, &format!("SELECT snowflake_{call})::text"))?;
-            let named = text(
-                client,
-                &format!("SELECT snowflake_{call}, '{layout}')::text"),
-            )?;
+            let found = client.text(&format!("SELECT snowflake_{call})::text"))?;
+            let named = client.text(&format!("SELECT snowflake_{call}, '{layout}')::text"))?;
             assert!(found.is_some());
             assert_eq!(found, named, "{call} by snowflake.layout = {written:?}");
         }
@@ -277,7 +271,7 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
             "SELECT format('CREATE TABLE public.p_p2027 PARTITION OF public.p FOR VALUES FROM (%L) TO (%L)',
                            snowflake_min_id('2027-01-01', '{layout}'), snowflake_min_id('2028-01-01', '{layout}'))"
         );
-        assert_eq!(text(client, partitions)?, text(client, &expected)?);
+        assert_eq!(client.text(partitions)?, client.text(&expected)?);
     }
 
     if what_is_missing()? != "shared_preload_libraries" {
@@ -286,16 +280,16 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
         client.batch_execute("SET snowflake.layout = 'twitter'")?;
         let same =
             format!("SELECT snowflake_timestamp({ID}) = snowflake_timestamp({ID}, 'instagram')");
-        answers(&mut client, &same, "t")?;
-        refused(&mut client, "SET snowflake.layout = 'twitter'", "55P02")?;
+        client.answers(&same, "t")?;
+        client.refused("SET snowflake.layout = 'twitter'", "55P02")?;
         return Ok(());
     }
     // Without the library's own setting it is a text that any role may set.
     client.batch_execute("SET snowflake.layout = 'timestamp:70 sequence:3'")?;
-    let refused = expect_error(&mut client, "SELECT snowflake_timestamp(1)")?;
+    let refused = client.expect_error("SELECT snowflake_timestamp(1)")?;
     assert_eq!(refused.sqlstate, "22023", "{refused}");
     assert_eq!(refused.detail, "The fields take 73 bits; an ID has 63.");
-    answers(&mut client, "SELECT snowflake_sequence(5, 'default')", "5")?;
+    client.answers("SELECT snowflake_sequence(5, 'default')", "5")?;
     client.batch_execute(
         "CREATE DATABASE japanese TEMPLATE template0 ENCODING 'EUC_JP' LC_COLLATE 'C' LC_CTYPE 'C'",
     )?;
@@ -303,12 +297,12 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
     client.batch_execute("CREATE EXTENSION snowflake")?;
     for setting in ["日本", "é", "日本é", "aｱ", "日本日本é"] {
         client.batch_execute(&format!("SET snowflake.layout = '{setting}'"))?;
-        let refused = expect_error(client, "SELECT snowflake_timestamp(1)")?;
+        let refused = client.expect_error("SELECT snowflake_timestamp(1)")?;
         assert_eq!(refused.sqlstate, "22023", "{setting}: {refused}");
     }
     client.batch_execute("SET snowflake.layout = 'discord'")?;
     let same = "SELECT snowflake_timestamp(1) = snowflake_timestamp(1, 'discord')";
-    answers(client, same, "t")?;
+    client.answers(same, "t")?;
     Ok(())
 }
 
@@ -327,7 +321,7 @@ fn create_extension_warns_of_missing_settings() -> Result<()> {
             },
         ),
         (Cluster::builder(), &["snowflake.node_id"]),
-        (Cluster::builder().conf("snowflake.node_id", 1), &[]),
+        (Cluster::node(1), &[]),
     ];
     for (builder, named) in cases {
         let cluster = builder.start()?;
@@ -351,7 +345,7 @@ fn create_extension_warns_of_missing_settings() -> Result<()> {
             "SELECT snowflake_nextval()",
             "SELECT * FROM snowflake_nextvals(3)",
         ] {
-            let refused = expect_error(&mut client, call)?;
+            let refused = client.expect_error(call)?;
             assert_eq!(refused.sqlstate, "55000", "{refused}");
             assert!(refused.message.contains(named[0]), "{refused}");
             assert!(refused.hint.contains("snowflake.node_id = 0"), "{refused}");

@@ -30,7 +30,7 @@ fn assert_style(refused: &ServerError) {
 
 /// Runs a statement with a mistake, whose answer has this SQLSTATE and these parts.
 fn mistake(client: &mut Client, sql: &str, sqlstate: &str, parts: &[&str]) -> Result<ServerError> {
-    let refused = refused(client, sql, sqlstate)?;
+    let refused = client.refused(sql, sqlstate)?;
     assert_style(&refused);
     let all = refused.to_string();
     for part in parts {
@@ -41,7 +41,7 @@ fn mistake(client: &mut Client, sql: &str, sqlstate: &str, parts: &[&str]) -> Re
 
 #[test]
 fn administrative_functions_need_their_rights() -> Result<()> {
-    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let cluster = Cluster::node(1).start()?;
     let mut superuser = cluster.connect()?;
     for statement in [
         "CREATE ROLE maker LOGIN",
@@ -73,7 +73,7 @@ fn administrative_functions_need_their_rights() -> Result<()> {
             "DROP SEQUENCE snowflake_internal.mark",
             "UPDATE snowflake_internal.mark SET last_value = 1",
         ] {
-            let refused = expect_error(client, statement)?;
+            let refused = client.expect_error(statement)?;
             // The schema is maker's, who may drop what is in it: there it is
             // the extension that keeps the sequence.
             assert!(
@@ -128,8 +128,7 @@ fn an_odd_mark_is_no_internal_error() -> Result<()> {
 #[test]
 fn no_answer_or_log_has_a_backtrace() -> Result<()> {
     let builder = || {
-        Cluster::builder()
-            .conf("snowflake.node_id", 1)
+        Cluster::node(1)
             .environment("RUST_BACKTRACE", "1")
             .environment("RUST_LIB_BACKTRACE", "full")
     };
@@ -142,7 +141,7 @@ fn no_answer_or_log_has_a_backtrace() -> Result<()> {
     let mut client = cluster.connect()?;
     client.batch_execute("SET snowflake.max_wait = '100s'")?;
     let (pid, token) = (ids::backend_pid(&mut client)?, client.cancel_token());
-    let call = std::thread::spawn(move || expect_error(&mut client, "SELECT snowflake_nextval()"));
+    let call = std::thread::spawn(move || client.expect_error("SELECT snowflake_nextval()"));
     let waits = "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'";
     let mut observer = cluster.connect()?;
     wait::until("the call to wait", Duration::from_secs(60), || {
@@ -156,18 +155,15 @@ fn no_answer_or_log_has_a_backtrace() -> Result<()> {
 
     // Loaded late, by a session.
     let cluster = builder().without_preload().start_with_extension()?;
-    refused(
-        &mut cluster.connect()?,
-        "SELECT snowflake_decode(-1)",
-        "22003",
-    )?;
+    cluster
+        .connect()?
+        .refused("SELECT snowflake_decode(-1)", "22003")?;
     assert_no_backtrace(&cluster)
 }
 
 fn assert_no_backtrace(cluster: &Cluster) -> Result<()> {
     let mut client = cluster.connect()?;
-    answers(
-        &mut client,
+    client.answers(
         "LOAD 'snowflake'; \
          CREATE TEMP TABLE environment (line text); \
          COPY environment FROM PROGRAM 'env'; \

@@ -67,17 +67,17 @@ fn refused_everywhere(cluster: &Cluster) -> Result<(usize, Duration)> {
         let mut client = cluster.connect()?;
         for sql in CALLS {
             let begun = Instant::now();
-            let refused = refused(&mut client, sql, "58000")?;
+            let refused = client.refused(sql, "58000")?;
             longest = longest.max(begun.elapsed());
             assert!(!refused.detail.is_empty(), "{sql}: {refused}");
             assert!(!refused.hint.is_empty(), "{sql}: {refused}");
             refusals += 1;
         }
         // Nothing was issued.
-        refused(&mut client, "SELECT snowflake_currval()", "55000")?;
+        client.refused("SELECT snowflake_currval()", "55000")?;
     }
     let mut client = cluster.connect()?;
-    answers(&mut client, "SELECT waits FROM snowflake_status", 0)?;
+    client.answers("SELECT waits FROM snowflake_status", 0)?;
     assert_eq!(mark(&mut client)?, before, "the mark was moved");
     Ok((refusals, longest))
 }
@@ -94,7 +94,7 @@ fn a_layout_with_smaller_ids_issues_nothing() -> Result<()> {
         "js53",
     ];
     let mut cluster = Cluster::with_extension()?;
-    cluster.connect()?.batch_execute(TABLE)?;
+    cluster.run(TABLE)?;
     let mut received = take(&cluster, 1_000, |_| true)?;
     let (mut refusals, mut longest) = (0, Duration::ZERO);
     for (round, layout) in layouts.iter().enumerate() {
@@ -113,7 +113,7 @@ fn a_layout_with_smaller_ids_issues_nothing() -> Result<()> {
         let decoded = format!(
             "SELECT (snowflake_decode({highest}, 'default')).node_id FROM snowflake_status"
         );
-        answers(&mut client, &decoded, "1")?;
+        client.answers(&decoded, "1")?;
 
         change_to(&mut cluster, "default")?;
         let begun = Instant::now();
@@ -190,8 +190,7 @@ const BEFORE: usize = 160;
 const AFTER: usize = 50;
 
 fn builder() -> ClusterBuilder {
-    Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    Cluster::node(1)
         .conf("snowflake.layout", SLOW_SLOTS.layout)
         .conf("snowflake.max_borrow", "1h")
         .conf("snowflake.max_clock_step", "5min")
@@ -208,7 +207,7 @@ fn shift_the_epoch(shift: &Shift, protection: Protection) -> Result<()> {
             " WITHOUT the mark",
         ),
     };
-    cluster.connect()?.batch_execute(TABLE)?;
+    cluster.run(TABLE)?;
     let before = take(&cluster, BEFORE, |_| true)?;
     let highest = *before.iter().max().context("no IDs")?;
     let first = *before.iter().min().context("no IDs")?;
@@ -282,17 +281,15 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     const STATUS: &str = "SELECT database_layout IS NOT DISTINCT FROM layout FROM snowflake_status";
     const READ: &str = "SELECT snowflake_timestamp(id) FROM rows ORDER BY id LIMIT 1";
     const LINE: &str = "IDs of this database were generated with another layout";
-    let same = |cluster: &Cluster| text(&mut cluster.connect()?, STATUS);
+    let same = |cluster: &Cluster| cluster.connect()?.text(STATUS);
     let mut cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     // Not known before the first ID, nor in a transaction that cannot write.
     assert_eq!(same(&cluster)?.as_deref(), Some("f"));
     client.batch_execute("BEGIN READ ONLY; SELECT snowflake_nextval(); COMMIT")?;
     assert_eq!(same(&cluster)?.as_deref(), Some("f"));
-    cluster.connect()?.batch_execute(TABLE)?;
-    cluster
-        .connect()?
-        .batch_execute("INSERT INTO rows DEFAULT VALUES")?;
+    cluster.run(TABLE)?;
+    cluster.run("INSERT INTO rows DEFAULT VALUES")?;
     assert_eq!(same(&cluster)?.as_deref(), Some("t"));
     let (mut reader, notices) = listening(&cluster, "postgres")?;
     reader.query(READ, &[])?;
@@ -300,9 +297,7 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
 
     change_to(&mut cluster, "twitter")?;
     for _ in 0..3 {
-        cluster
-            .connect()?
-            .batch_execute("INSERT INTO rows DEFAULT VALUES")?;
+        cluster.run("INSERT INTO rows DEFAULT VALUES")?;
     }
     let lines = cluster.log_since_start()?.matches(LINE).count();
     assert_eq!(lines, 1, "once a start");
@@ -319,29 +314,26 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     reader.query("SELECT snowflake_timestamp(id, 'default') FROM rows", &[])?;
     assert_eq!(notices(), Vec::<String>::new());
     let audit = "SELECT ids FROM snowflake_audit('rows') WHERE finding = 'IDs of another layout'";
-    answers(&mut cluster.connect()?, audit, "4")?;
+    cluster.connect()?.answers(audit, "4")?;
 
     // A dump carries it to a server with yet another layout, or with the same.
     let dump = cluster.dump("postgres", &["--format=plain"])?;
     for (layout, is_same) in [("twitter", "f"), ("default", "t")] {
-        let target = Cluster::builder()
-            .conf("snowflake.node_id", 1)
+        let target = Cluster::node(1)
             .conf("snowflake.layout", layout)
             .conf("snowflake.max_clock_step", "-1")
             .start()?;
-        target
-            .connect()?
-            .batch_execute("CREATE DATABASE restored")?;
+        target.run("CREATE DATABASE restored")?;
         let output = target.restore(&dump, "psql", "postgres", "restored", &[])?;
         ensure!(output.status.success(), "the restore failed");
-        answers(&mut target.connect_to("restored")?, STATUS, is_same)?;
+        target.connect_to("restored")?.answers(STATUS, is_same)?;
     }
 
     let mut ordinary = {
-        cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
+        cluster.run("CREATE ROLE app LOGIN")?;
         cluster.connect_as("app", "postgres")?
     };
-    refused(&mut ordinary, "SELECT snowflake_accept_layout()", "42501")?;
+    ordinary.refused("SELECT snowflake_accept_layout()", "42501")?;
     let mut client = cluster.connect()?;
     client.batch_execute("SELECT snowflake_accept_layout()")?;
     assert_eq!(same(&cluster)?.as_deref(), Some("t"));

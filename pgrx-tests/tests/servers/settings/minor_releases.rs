@@ -45,8 +45,7 @@ fn generate(cluster: &Cluster) -> Result<Vec<i64>> {
     )?;
     // Decoded by the library, and by separate arithmetic.
     let last = *received.last().context("no IDs")?;
-    answers(
-        &mut client,
+    client.answers(
         &format!("SELECT snowflake_sequence({last})"),
         SLOW_TICK.field(last, "sequence"),
     )?;
@@ -76,7 +75,7 @@ fn take_over(from: &Installation, to: &Installation) -> Result<()> {
          INSERT INTO t (x) SELECT 'x' || n FROM generate_series(1, 500) AS n",
     )?;
     let steps = online::plan(&mut client, "'t'")?;
-    run(&mut client, online::statements(&steps[..steps.len() / 2]))?;
+    client.run(online::statements(&steps[..steps.len() / 2]))?;
     received.extend(generate(&primary)?);
     let lead = SLOW_TICK.lead_ms(*received.iter().max().context("no IDs")?);
     assert!(
@@ -90,8 +89,7 @@ fn take_over(from: &Installation, to: &Installation) -> Result<()> {
     received.extend(generate(&standby)?);
     let mut client = standby.connect()?;
     online::migrate(&mut client, "'t'")?;
-    answers(
-        &mut client,
+    client.answers(
         "SELECT count(*) || ' ' || max(length(id::text)) || ' ' || pg_typeof(max(id)) FROM t",
         "500 3 bigint",
     )?;

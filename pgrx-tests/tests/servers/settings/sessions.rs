@@ -123,13 +123,10 @@ fn answers_do_not_depend_on_the_sessions_settings() -> Result<()> {
     let asked = &SETTINGS[..tier::size(6, SETTINGS.len())];
     for (name, setting) in asked.iter().chain(&PRINTED_SETTINGS) {
         let known = format!("SELECT count(*) > 0 FROM pg_settings WHERE lower(name) = '{name}'");
-        if value(&mut client, &known)? != "t" {
+        if client.value(&known)? != "t" {
             continue;
         }
-        let former = value(
-            &mut client,
-            &format!("SELECT quote_literal(current_setting('{name}'))"),
-        )?;
+        let former = client.value(&format!("SELECT quote_literal(current_setting('{name}'))"))?;
         let as_before = format!("SELECT set_config('{name}', {former}, true)");
         // As that of a database: it holds from the session's beginning.
         let set = format!("ALTER DATABASE postgres SET {name} = '{setting}'");

@@ -17,9 +17,7 @@ thread_local! {
 
 /// Begins a transaction on a server with node 5.
 fn session() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 5)
-        .start_with_migrate()?;
+    let cluster = Cluster::node(5).start_with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute("BEGIN")?;
     SESSION.set(Some((client, cluster)));

@@ -123,8 +123,7 @@ fn has_gather(client: &mut Client, statement: &str) -> Option<bool> {
 
 #[test]
 fn each_function_can_be_called_with_parallel_plans() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 5)
+    let cluster = Cluster::node(5)
         .conf("max_worker_processes", 8)
         .start_with_migrate()?;
     let mut client = cluster.connect()?;
@@ -172,7 +171,7 @@ fn each_function_can_be_called_with_parallel_plans() -> Result<()> {
         ALTER FUNCTION snowflake_internal.read PARALLEL RESTRICTED; ALTER FUNCTION snowflake_internal.read_audited PARALLEL RESTRICTED")?;
     let audit = "SELECT (SELECT count(*) FROM big WHERE n % 7 = 1), (SELECT count(*) FROM snowflake_audit('orders'))";
     let found = sqlstate(client, audit);
-    let is_17 = number(client, "SHOW server_version_num")? >= 170_000;
+    let is_17 = client.number("SHOW server_version_num")? >= 170_000;
     ensure!(found.is_err() || is_17, "{found:?}");
     Ok(())
 }

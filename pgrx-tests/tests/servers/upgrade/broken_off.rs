@@ -27,12 +27,12 @@ fn an_update_broken_off_by_kill_9_changes_nothing() -> Result<()> {
             cluster.start()?;
         }
         let mut admin = cluster.connect_to("old")?;
-        answers(&mut admin, VERSION, &next.today)?;
+        admin.answers(VERSION, &next.today)?;
         let changes = difference(&before, &fingerprint(&mut admin)?);
         assert!(changes.is_empty(), "{changes:#?}");
         continue_workload(&workload)?;
     }
-    run(&mut cluster.connect_as("app", "old")?, [UPDATE])?;
+    cluster.connect_as("app", "old")?.run([UPDATE])?;
     // What was reported as done is complete.
     cluster.kill9_all()?;
     cluster.start()?;

@@ -23,26 +23,23 @@ fn dump_and_restore(is_updated: bool) -> Result<()> {
     if is_updated {
         app.batch_execute(UPDATE)?;
     }
-    run(
-        &mut app,
-        [
-            "CREATE TABLE own.d (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)",
-            "INSERT INTO own.d (n) SELECT 1 FROM generate_series(1, 20000)",
-            "CREATE TABLE own.b (id serial PRIMARY KEY, n int)",
-            "INSERT INTO own.b (n) VALUES (1)",
-            "CALL snowflake_migrate.run('own.b')",
-            "CALL snowflake_migrate.revert('own.b')",
-        ],
-    )?;
+    app.run([
+        "CREATE TABLE own.d (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)",
+        "INSERT INTO own.d (n) SELECT 1 FROM generate_series(1, 20000)",
+        "CREATE TABLE own.b (id serial PRIMARY KEY, n int)",
+        "INSERT INTO own.b (n) VALUES (1)",
+        "CALL snowflake_migrate.run('own.b')",
+        "CALL snowflake_migrate.revert('own.b')",
+    ])?;
     let received = ids::fetch(&mut app, "SELECT id FROM own.d")?;
-    let mark = number(&mut app, MARK)?;
+    let mark = app.number(MARK)?;
     let target = server(&next)?;
     create_database(&target, "fresh", CREATE)?;
     for (form, (dump_options, program, options)) in FORMS.iter().enumerate() {
         let dump = source.dump("old", &[&["--username=app"][..], *dump_options].concat())?;
         let database = format!("restored_{form}");
         let create = format!("CREATE DATABASE {database} OWNER app");
-        run(&mut target.connect()?, [create])?;
+        target.connect()?.run([create])?;
         let output = target.restore(&dump, program, "app", &database, options)?;
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         ensure!(
@@ -50,12 +47,12 @@ fn dump_and_restore(is_updated: bool) -> Result<()> {
             "{errors}"
         );
         let mut restored = target.connect_as("app", &database)?;
-        answers(&mut restored, VERSION, &next.next)?;
+        restored.answers(VERSION, &next.next)?;
         // The appended column is restored with the others, and is NULL in a record of
         // today's version.
         let by = if is_updated { "app" } else { "unknown" };
-        answers(&mut restored, REVERTED_BY, by)?;
-        let restored_mark = number(&mut restored, MARK)?;
+        restored.answers(REVERTED_BY, by)?;
+        let restored_mark = restored.number(MARK)?;
         let mut after = ids::nextval(&mut restored, 20_000)?;
         ensure!(
             restored_mark >= mark && after[0] >= mark,

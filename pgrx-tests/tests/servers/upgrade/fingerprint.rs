@@ -7,7 +7,7 @@ use crate::support::*;
 
 /// What the catalog of a database has of the extension, a line for each description.
 pub(super) fn fingerprint(client: &mut Client) -> Result<Vec<String>> {
-    column(client, include_str!("fingerprint.sql"))
+    client.column(include_str!("fingerprint.sql"))
 }
 
 /// The lines that only one of two has, with a sign for which one.

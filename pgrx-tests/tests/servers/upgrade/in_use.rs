@@ -19,7 +19,7 @@ const GRANTED: &str = "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO reader; 
 fn an_update_in_use_gives_the_objects_of_a_fresh_install() -> Result<()> {
     let next = next_version()?;
     let cluster = server(&next)?;
-    run(&mut cluster.connect()?, ["CREATE ROLE reader LOGIN"])?;
+    cluster.connect()?.run(["CREATE ROLE reader LOGIN"])?;
     let mut app = create_in_use(&cluster, &next)?;
     create_database(&cluster, "fresh", CREATE)?;
     let [mut old, mut fresh] = [cluster.connect_to("old")?, cluster.connect_to("fresh")?];
@@ -27,7 +27,9 @@ fn an_update_in_use_gives_the_objects_of_a_fresh_install() -> Result<()> {
     fresh.batch_execute(GRANTED)?;
     let changes = difference(&fingerprint(&mut fresh)?, &fingerprint(&mut old)?);
     ensure!(changes.len() >= 15, "{changes:#?}");
-    refused(&mut cluster.connect_as("reader", "old")?, UPDATE, "42501")?;
+    cluster
+        .connect_as("reader", "old")?
+        .refused(UPDATE, "42501")?;
 
     let workload = start_workload(&cluster)?;
     let mut received = ids::nextval(&mut app, 20_000)?;
@@ -37,19 +39,19 @@ fn an_update_in_use_gives_the_objects_of_a_fresh_install() -> Result<()> {
     let insert = "INSERT INTO own.t (n) SELECT 2 FROM generate_series(1, 5000) RETURNING id";
     received.extend(ids::fetch(&mut app, insert)?);
     let into_unfinished = "INSERT INTO own.o (n) SELECT 2 FROM generate_series(1, 500)";
-    run(&mut app, [into_unfinished])?;
+    app.run([into_unfinished])?;
     update.finish()?;
     continue_workload(&workload)?;
     received.extend(workload.end()?.ids.concat());
 
-    answers(&mut old, VERSION, &next.next)?;
+    old.answers(VERSION, &next.next)?;
     assert_same(&cluster, ("fresh", "old"), "in use")?;
     received.extend(ids::nextval(&mut app, 20_000)?);
     received.push(finish(&mut app)?);
-    answers(&mut app, REVERTED_BY, "app")?;
+    app.answers(REVERTED_BY, "app")?;
     let age = "SELECT snowflake_age(snowflake_nextval()) < '1 hour'";
-    refused(&mut app, age, "42501")?;
-    answers(&mut old, age, "t")?;
+    app.refused(age, "42501")?;
+    old.answers(age, "t")?;
     let tally = Tally::of(received);
     println!(
         "upgrade: {} descriptions updated in use: {tally}",
@@ -87,12 +89,12 @@ fn an_update_gives_the_objects_of_a_fresh_install_in_any_setting() -> Result<()>
             let [old, fresh] = ["old", "fresh"].map(|which| format!("{name}_{user}_{which}"));
             for (database, version) in [(&old, &next.today), (&fresh, &next.next)] {
                 let create = format!("CREATE DATABASE {database} OWNER app");
-                run(&mut cluster.connect()?, [create])?;
-                run(&mut cluster.connect_to(database)?, [before])?;
+                cluster.connect()?.run([create])?;
+                cluster.connect_to(database)?.run([before])?;
                 let create = create_version(schema, version);
-                run(&mut cluster.connect_as(user, database)?, [create])?;
+                cluster.connect_as(user, database)?.run([create])?;
             }
-            run(&mut cluster.connect_as(user, &old)?, [UPDATE])?;
+            cluster.connect_as(user, &old)?.run([UPDATE])?;
             assert_same(&cluster, (&fresh, &old), &format!("{name}, by {user}"))?;
         }
     }

@@ -44,15 +44,13 @@ fn start(builder: ClusterBuilder, next: &NextVersion) -> Result<Cluster> {
         .installation(next.installation.clone())
         .conf("snowflake.node_id", 1)
         .start()?;
-    cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
+    cluster.run("CREATE ROLE app LOGIN")?;
     Ok(cluster)
 }
 
 /// Creates a database of `app`, and the extension by this statement of `app`.
 fn create_database(cluster: &Cluster, database: &str, create: &str) -> Result<Client> {
-    cluster
-        .connect()?
-        .batch_execute(&format!("CREATE DATABASE {database} OWNER app"))?;
+    cluster.run(&format!("CREATE DATABASE {database} OWNER app"))?;
     let mut app = cluster.connect_as("app", database)?;
     app.batch_execute(create)?;
     Ok(app)
@@ -74,23 +72,23 @@ fn create_in_use(cluster: &Cluster, next: &NextVersion) -> Result<Client> {
          INSERT INTO own.t (n) VALUES (1); INSERT INTO own.i (n) VALUES (1)",
     )?;
     let (steps, backfill) = run_before(&mut app, "'own.o'", online::Step::is_backfill)?;
-    run(&mut app, [&steps[backfill].statement])?;
+    app.run([&steps[backfill].statement])?;
     Ok(app)
 }
 
 /// Finishes and reverts these migrations in the next version. Returns a snowflake ID.
 fn finish(app: &mut Client) -> Result<i64> {
     let steps = online::migrate(app, "'own.o'")?;
-    let id = number(app, "INSERT INTO own.o (n) VALUES (1) RETURNING id")?;
+    let id = app.number("INSERT INTO own.o (n) VALUES (1) RETURNING id")?;
     ensure!(steps > 0 && id > 1 << 40, "{steps} steps, ID {id}");
     for table in ["own.t", "own.i"] {
-        run(app, [format!("CALL snowflake_migrate.revert('{table}')")])?;
+        app.run([format!("CALL snowflake_migrate.revert('{table}')")])?;
         let insert = format!("INSERT INTO {table} (n) VALUES (1) RETURNING id");
-        let next = number(app, &insert)?;
+        let next = app.number(&insert)?;
         // A crash leaves out up to 32 values of a sequence.
         ensure!((11..=43).contains(&next), "{table}: {next}");
     }
-    run(app, ["SELECT * FROM own.layouts"])?;
+    app.run(["SELECT * FROM own.layouts"])?;
     Ok(id)
 }
 
@@ -129,7 +127,7 @@ impl PausedUpdate {
         let waits = format!(
             "SELECT count(*) > 0 FROM pg_locks WHERE pid = {pid} AND locktype = 'advisory' AND NOT granted"
         );
-        while value(&mut observer, &waits)? != "t" {
+        while observer.value(&waits)? != "t" {
             // The server's statement_timeout limits this.
             if running.is_finished() {
                 running.join().expect("the updating thread")?;
@@ -146,7 +144,7 @@ impl PausedUpdate {
 
     /// Lets it continue, and waits for its end.
     fn finish(mut self) -> Result<()> {
-        run(&mut self.holder, ["SELECT pg_advisory_unlock_all()"])?;
+        self.holder.run(["SELECT pg_advisory_unlock_all()"])?;
         Ok(self.running.join().expect("the updating thread")?)
     }
 }

@@ -25,7 +25,7 @@ fn update_and_promote(is_protected: bool) -> Result<Tally> {
     let create = create_version("", &next.today);
     let mut app = create_database(&primary, "old", &create)?;
     let table = "CREATE TABLE rows (id bigint DEFAULT snowflake_nextval(), n int)";
-    run(&mut app, [table])?;
+    app.run([table])?;
     let mut standby = Cluster::builder()
         .installation(next.installation.clone())
         .movable_clock();
@@ -38,14 +38,14 @@ fn update_and_promote(is_protected: bool) -> Result<Tally> {
     let mut received = insert(&primary)?;
     standby.catch_up_with(&primary)?;
     let mut reader = standby.connect_to("old")?;
-    answers(&mut reader, VERSION, &next.today)?;
+    reader.answers(VERSION, &next.today)?;
     let update = PausedUpdate::begin(&primary)?;
     received.extend(insert(&primary)?);
     update.finish()?;
     received.extend(insert(&primary)?);
     standby.catch_up_with(&primary)?;
-    answers(&mut reader, VERSION, &next.next)?;
-    refused(&mut reader, "SELECT snowflake_nextval()", "25006")?;
+    reader.answers(VERSION, &next.next)?;
+    reader.refused("SELECT snowflake_nextval()", "25006")?;
 
     standby.promote()?;
     let first = *received.iter().min().context("no IDs")?;

@@ -41,7 +41,7 @@ fn a_migration_begun_before_the_update_is_finished_after_it() -> Result<()> {
             let name = format!("left_{done}_{is_finished}");
             create_table(&mut app, &name)?;
             let plan = online::plan(&mut app, &format!("'own.{name}'"))?;
-            run(&mut app, online::statements(&plan).into_iter().take(done))?;
+            app.run(online::statements(&plan).into_iter().take(done))?;
             begun.push((name, is_finished));
         }
     }
@@ -56,27 +56,27 @@ fn a_migration_begun_before_the_update_is_finished_after_it() -> Result<()> {
         let table = format!("'own.{name}'");
         if *is_finished {
             for step in online::plan(&mut app, &table)? {
-                run(&mut app, [&step.statement])?;
+                app.run([&step.statement])?;
             }
             assert_eq!(online::plan(&mut app, &table)?, [], "{name}");
             let broken = format!(
                 "SELECT (SELECT count(*) FROM own.{name} WHERE n <= 400 AND (id <> n OR parent IS DISTINCT FROM nullif(n - 1, 0)))
                       + (SELECT count(*) FROM own.{name}_child AS c LEFT JOIN own.{name} AS p ON p.id = c.p_id WHERE p.id IS NULL OR c.n <> p.n)"
             );
-            answers(&mut app, &broken, 0)?;
+            app.answers(&broken, 0)?;
             received.extend(insert(&mut app, name)?);
         }
         let highest = format!("SELECT max(id) FROM own.{name} WHERE id < 1 << 30");
-        let highest = number(&mut app, &highest)?;
+        let highest = app.number(&highest)?;
         let revert = format!("CALL snowflake_migrate.revert({table})");
-        run(&mut app, [revert]).with_context(|| name.clone())?;
+        app.run([revert]).with_context(|| name.clone())?;
         let id = insert(&mut app, name)?[0];
         ensure!(
             (highest + 1..highest + 10).contains(&id),
             "{name}: {id} comes after {highest}"
         );
     }
-    answers(&mut app, REVERTED_BY, "app")?;
+    app.answers(REVERTED_BY, "app")?;
     let tally = Tally::of(received);
     println!(
         "upgrade: {} online migrations finished or reverted after the update: {tally}",
