@@ -56,7 +56,7 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
     )?;
     let mut guest = cluster.connect_as("guest", "postgres")?;
     guest
-        .batch_execute("CREATE TABLE g.t (id serial PRIMARY KEY); SET statement_timeout = '20s'")?;
+        .batch_execute("CREATE TABLE g.t (id serial PRIMARY KEY); SET statement_timeout = '5s'")?;
     let pid = client.number("SELECT pg_backend_pid()")?;
     let begun = client.value("SELECT pg_postmaster_start_time()")?;
 
