@@ -25,7 +25,13 @@ from sqlalchemy.dialects import postgresql
 __all__ = ["PLUGIN", "include_name", "rewriter"]
 
 PLUGIN = "snowflake_id_sqlalchemy"
-_SCHEMAS = {"snowflake_internal", "snowflake_migrate", "snowflake_migrate_internal"}
+_SCHEMAS = {
+    "snowflake_internal",
+    "snowflake_migrate",
+    "snowflake_migrate_internal",
+    "snowflake_partitions",
+    "snowflake_partitions_internal",
+}
 _DEFAULT = re.compile(r'(?:(?:\w+|"(?:[^"]|"")+")\.)?snowflake_(?:nextval|id)\(\)')
 
 

@@ -53,6 +53,8 @@ returned("orders", "pulled", pulledRow.id);
 // A table that is migrated, with both schemas.
 returned("tickets", "old", (await db.insert(formerTickets).values({ note: "old" }).returning())[0].id);
 await db.execute(sql`CALL snowflake_migrate.run('tickets')`);
+// As the migration's notice says; otherwise push does.
+await db.execute(sql`DROP SEQUENCE tickets_id_seq_former`);
 const pushed = push("./after.ts");
 check(/No changes detected/.test(pushed), `push with the new schema: ${pushed.slice(-200)}`);
 const [ticket] = await db.insert(tickets).values({ note: "new" }).returning();

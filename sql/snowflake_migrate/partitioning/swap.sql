@@ -13,7 +13,9 @@ AS $function$
         SELECT CASE k.conrelid WHEN target THEN k.confrelid ELSE k.conrelid END::regclass
         FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conparentid = 0 AND target IN (k.conrelid, k.confrelid)
       UNION
-        SELECT unnest(snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.whole(target)))), target)
+        SELECT unnest(snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.whole(target)))
+      -- lock_partitioned() compares it: the order must not depend on the planner's statistics.
+      ORDER BY 1), target)
 $function$;
 
 -- Keeps the names that the statements are written with, until the end of the transaction.

@@ -69,6 +69,11 @@ SELECT * FROM snowflake_migrate.partition_plan('events', '1 day', 'Europe/Berlin
 CALL snowflake_migrate.partition('events', '1 day', 'Europe/Berlin');
 SELECT c.relname, c.relkind, c.relispartition, pg_get_expr(c.relpartbound, c.oid) LIKE 'FOR VALUES FROM (MINVALUE)%' AS is_first, c.relrowsecurity, c.relreplident
 FROM pg_class AS c WHERE c.oid IN ('events'::regclass, 'events_p0'::regclass) ORDER BY c.relname;
+-- Whatever the planner knows.
+SELECT snowflake_migrate_internal.partition_relations('events') AS relations \gset
+SET enable_hashagg = off;
+SELECT snowflake_migrate_internal.partition_relations('events') = :'relations' AS same_order;
+RESET enable_hashagg;
 SELECT count(*) BETWEEN 1 AND 4 AS are_ahead FROM pg_inherits WHERE inhparent = 'events'::regclass AND inhrelid <> 'events_p0'::regclass;
 SELECT step, time_zone, ahead, keep FROM snowflake_partitions.settings WHERE parent = 'events'::regclass;
 \set VERBOSITY terse
