@@ -44,7 +44,7 @@ const MigratedTicket = new EntitySchema({
   },
 });
 
-const ignoreSchema = ["", "_migrate", "_partitions"].flatMap((part) => [`snowflake${part}`, `snowflake${part}_internal`]);
+const ignoreSchema = ["snowflake_internal", "snowflake_migrate", "snowflake_migrate_internal", "snowflake_partitions", "snowflake_partitions_internal"];
 const schemaGenerator = { ignoreSchema, skipTables: [/^snowflake_/], skipViews: [/^snowflake_/] };
 const { database: dbName, ...server } = database;
 const connect = (entities, options) => MikroORM.init({ ...server, dbName, entities, ...options });
