@@ -264,6 +264,13 @@ has_libclang() {
     { ldconfig -p 2>/dev/null || :; } | grep -E 'libclang(-[0-9]+)?\.so' >/dev/null
 }
 
+# has_headers_of_icu PG_CONFIG: or the server was built without ICU.
+has_headers_of_icu() {
+    grep -qs '^#define USE_ICU' "$("$1" --includedir-server)"/pg_config*.h && command -v cc >/dev/null || return 0
+    # shellcheck disable=SC2046  # several words
+    echo '#include <unicode/ucol.h>' | cc -E -x c - $("$1" --cppflags) >/dev/null 2>&1
+}
+
 # need_to_compile PG_CONFIG: stops with the names of Debian's packages if
 # something is missing that compiling the extension takes minutes to miss.
 need_to_compile() {
@@ -274,6 +281,7 @@ need_to_compile() {
     has_libclang || missing+=("libclang (libclang-dev); elsewhere: LIBCLANG_PATH=/directory")
     [ -e "$("$1" --includedir-server)/postgres.h" ] ||
         missing+=("the server's development files (postgresql-server-dev-$major)")
+    has_headers_of_icu "$1" || missing+=("the headers of ICU, which those of this server include (libicu-dev)")
     [ ${#missing[@]} = 0 ] ||
         die "the extension can't be compiled; missing, with the names of Debian's packages:" "${missing[@]}"
 }
