@@ -51,7 +51,8 @@ COMMENT ON COLUMN snowflake_partitions.partitions.bytes IS 'Its size with indexe
 COMMENT ON COLUMN snowflake_partitions.partitions.estimated_rows IS 'Number of rows, estimated by ANALYZE; NULL if unknown';
 
 CREATE VIEW snowflake_partitions.status AS
-    SELECT s.parent, s.started_at, s.ended_at, s.succeeded_at, s.error_code, p.missing, coalesce(p.due, 0) AS due, coalesce(p.kept, 0) AS kept, p.default_bytes
+    SELECT s.parent, s.started_at, s.ended_at, s.succeeded_at, s.error_code,
+           p.missing, coalesce(p.due, 0) AS due, coalesce(p.kept, 0) AS kept, p.default_bytes
     FROM snowflake_partitions_internal.settings AS s
     JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.parent AND c.relkind OPERATOR(pg_catalog.=) 'p'
     LEFT JOIN (SELECT q.parent,
