@@ -1,8 +1,8 @@
 # What a person types; the work is done by scripts/.
 #
-# PG_CONFIG chooses the server, by its pg_config. Without it `make` and `make
-# install` take the one on PATH, and what tests private copies of a server takes
-# Debian's PostgreSQL 15. SNOWFLAKE_CACHE moves the cache directory.
+# PG_CONFIG chooses the server, by its pg_config. Without it what builds
+# and installs takes the one on PATH, and what tests private copies of a server takes
+# Debian's PostgreSQL 15, or versions of its own. SNOWFLAKE_CACHE moves the cache directory.
 
 ifneq ($(PG_CONFIG),)
 export PG_CONFIG
@@ -31,11 +31,11 @@ help: ## this list
 	@echo
 	@sed -nE -e 's/^([a-z-]+): ## (.*)/  make \1\t\2/p' -e 's/^#: (.*) -- (.*)/    \1\t\2/p' $(MAKEFILE_LIST) | expand -t 36
 	@echo
-	@echo "  PG_CONFIG=/path/to/pg_config chooses the server. Without it make, make install and make demo take that"
-	@echo "  of the pg_config on PATH, and the others Debian's PostgreSQL 15."
+	@echo "  PG_CONFIG=/path/to/pg_config chooses the server. Without it make, install, uninstall, deb, tree and demo"
+	@echo "  take that of the pg_config on PATH, and the others Debian's PostgreSQL 15, or versions of their own."
 	@echo "  The first make test compiles everything, for some minutes."
 
-demo: ## see it work: a throwaway server, 8 clients, a kill -9, no duplicate (a minute)
+demo: ## see it work: a throwaway server, 8 clients, a kill -9, no duplicate (2 minutes the first time)
 	@scripts/demo start
 
 demo-stop: ## end the demo's server

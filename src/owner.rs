@@ -207,10 +207,13 @@ fn lock(relation: pg_sys::Oid, mode: &[u8]) -> Result<(), Error> {
     // Until the end of the transaction, as LOCK TABLE does.
     pg::lock::relation(relation, *mode);
     // The table may have been dropped, or given to another owner, in the meantime.
-    require_lockable(relation)
+    let class = require_lockable(relation)?;
+    // The lock keeps the table's name in its schema, and statements are written with both.
+    pg::meaning::pin_schema(class.schema);
+    Ok(())
 }
 
-fn require_lockable(relation: pg_sys::Oid) -> Result<(), Error> {
+fn require_lockable(relation: pg_sys::Oid) -> Result<Class, Error> {
     let class = class_of(relation)?;
     // LOCK TABLE locks no materialized views, so their privileges do not suffice.
     let is_lockable = [
@@ -228,7 +231,7 @@ fn require_lockable(relation: pg_sys::Oid) -> Result<(), Error> {
     if pg::privileges::has_privileges_of(user, class.owner)
         || is_lockable && pg::privileges::has_privilege_on(relation, user, SUFFICIENT)
     {
-        Ok(())
+        Ok(class)
     } else {
         Err(Error::LockDenied(name_of(&class)))
     }

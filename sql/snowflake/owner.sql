@@ -2,7 +2,8 @@
 -- of these functions is in src/owner.rs: none of them resolves a name that a user
 -- could choose.
 
--- Locks a table, without its children, by its OID.
+-- Locks a table, without its children, by its OID. Its name, with that of its schema, does not
+-- change until the end of the transaction: statements are written after that.
 CREATE FUNCTION snowflake_internal.lock_table(relation regclass, mode text) RETURNS void
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_lock_table_wrapper';
 

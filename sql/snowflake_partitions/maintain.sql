@@ -242,7 +242,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_partitions_internal.limit_locks();
     relations := ARRAY(SELECT p.relation FROM snowflake_partitions_internal.assessed(parent, at) AS p
-                       WHERE p.is_due AND p.kept_because IS NULL ORDER BY p.low);
+                       WHERE p.is_due AND p.kept_because IS NULL ORDER BY p.low NULLS FIRST);
     IF cardinality(relations) > 0 THEN
         PERFORM snowflake_partitions_internal.require_clock();
     END IF;

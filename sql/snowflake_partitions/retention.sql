@@ -119,10 +119,10 @@ BEGIN
     FROM unnest(parts) WITH ORDINALITY AS p
     LEFT JOIN (
         SELECT f.low, array_agg(DISTINCT f.relation) AS relations, bool_or(f.is_known) AS is_known
-        FROM (SELECT array_agg(d.low) AS lows, array_agg(d.high) AS highs FROM unnest(parts) AS d
+        FROM (SELECT array_agg(coalesce(d.low, -9223372036854775808)) AS lows, array_agg(d.high) AS highs FROM unnest(parts) AS d
               WHERE d.is_due AND d.kept_because IS NULL) AS d
         CROSS JOIN LATERAL snowflake_partitions_internal.referenced(parent, key_name, d.lows, d.highs) AS f
-        GROUP BY f.low) AS r ON r.low = p.low AND p.is_due AND p.kept_because IS NULL
+        GROUP BY f.low) AS r ON r.low = coalesce(p.low, -9223372036854775808) AND p.is_due AND p.kept_because IS NULL
     ORDER BY p.ordinality;
 END
 $function$;

@@ -1,5 +1,7 @@
 -- What a caller may see of partitions: their bounds are in the catalog, which all roles can read.
--- Whether rows refer to one is looked up for roles with the privileges of the owner.
+-- Whether rows refer to one is looked up for roles with the privileges of the owner. A row without a
+-- relation and a name: what is missing cannot be computed. maintain() reports why, and a view of
+-- all tables does not fail because of one.
 CREATE FUNCTION snowflake_partitions_internal.shown(at timestamp with time zone)
 RETURNS TABLE (parent regclass, relation regclass, name name, since timestamp with time zone, until timestamp with time zone,
                due_at timestamp with time zone, is_due boolean, kept_because text, referenced_by regclass[])
@@ -11,20 +13,21 @@ DECLARE
 BEGIN
     FOR target IN
         SELECT s.parent, pg_has_role(c.relowner, 'USAGE') AS is_owner FROM snowflake_partitions_internal.settings AS s
-        JOIN pg_class AS c ON c.oid = s.parent AND c.relkind = 'p' ORDER BY s.parent
+        JOIN pg_class AS c ON c.oid = s.parent AND c.relkind = 'p' AND c.relpersistence <> 't' ORDER BY s.parent
     LOOP
-        RETURN QUERY
-        SELECT target.parent, a.relation, c.relname, a.since, a.until, a.due_at, a.is_due,
-               a.kept_because, coalesce(a.referenced_by, '{}')
-        FROM snowflake_partitions_internal.assessed(target.parent, at, target.is_owner) AS a JOIN pg_class AS c ON c.oid = a.relation;
         BEGIN
+            RETURN QUERY
+            SELECT target.parent, a.relation, c.relname, a.since, a.until, a.due_at, a.is_due,
+                   a.kept_because, coalesce(a.referenced_by, '{}')
+            FROM snowflake_partitions_internal.assessed(target.parent, at, target.is_owner) AS a JOIN pg_class AS c ON c.oid = a.relation;
             RETURN QUERY
             SELECT target.parent, NULL::regclass, m.name, snowflake_internal.time_of(m.low), snowflake_internal.time_of(m.high),
                    NULL::timestamp with time zone, false, NULL, NULL::regclass[]
             FROM snowflake_partitions_internal.ahead(target.parent, at) AS m;
-        EXCEPTION WHEN invalid_object_definition OR numeric_value_out_of_range OR invalid_parameter_value THEN
-            -- maintain() reports it. A view of all tables does not fail because of one.
-            NULL;
+        EXCEPTION WHEN invalid_object_definition OR data_exception THEN
+            parent := target.parent;
+            is_due := false;
+            RETURN NEXT;
         END;
     END LOOP;
 END
@@ -35,7 +38,7 @@ CREATE VIEW snowflake_partitions.partitions AS
            pg_catalog.pg_total_relation_size(s.relation) AS bytes,
            (SELECT CASE WHEN c.reltuples OPERATOR(pg_catalog.>=) 0 THEN c.reltuples::pg_catalog.int8 END
             FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) s.relation) AS estimated_rows
-    FROM snowflake_partitions_internal.shown(pg_catalog.statement_timestamp()) AS s;
+    FROM snowflake_partitions_internal.shown(pg_catalog.statement_timestamp()) AS s WHERE s.name IS NOT NULL;
 COMMENT ON VIEW snowflake_partitions.partitions IS
     'The partitions of tables with settings, and those that snowflake_partitions.maintain would create';
 COMMENT ON COLUMN snowflake_partitions.partitions.parent IS 'Partitioned table';
@@ -56,7 +59,7 @@ CREATE VIEW snowflake_partitions.status AS
     FROM snowflake_partitions_internal.settings AS s
     JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.parent AND c.relkind OPERATOR(pg_catalog.=) 'p'
     LEFT JOIN (SELECT q.parent,
-                 pg_catalog.count(*) FILTER (WHERE q.relation IS NULL) AS missing,
+                 CASE WHEN pg_catalog.bool_and(q.name IS NOT NULL) THEN pg_catalog.count(*) FILTER (WHERE q.relation IS NULL) END AS missing,
                  pg_catalog.count(*) FILTER (WHERE q.is_due AND q.kept_because IS NULL) AS due,
                  pg_catalog.count(*) FILTER (WHERE q.kept_because IS NOT NULL) AS kept,
                  pg_catalog.sum(pg_catalog.pg_relation_size(q.relation)) FILTER (WHERE d.is_default)::pg_catalog.int8 AS default_bytes

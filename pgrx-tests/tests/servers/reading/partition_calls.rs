@@ -1,5 +1,6 @@
 //! `snowflake_partitions.maintain` beside other sessions: interrupted at each statement, called
-//! by several sessions at once, and with a lock held. A golden file has one session.
+//! by several sessions at once, with a lock held, and beside changes of names and boundaries. A golden
+//! file has one session.
 
 use std::collections::BTreeMap;
 
@@ -186,5 +187,67 @@ fn a_lock_that_is_held_fails_a_call_for_its_table() -> Result<()> {
     holder.batch_execute("ROLLBACK")?;
     client.batch_execute("CALL snowflake_partitions.maintain()")?;
     client.answers(LEFT, "0 0")?;
+    Ok(())
+}
+
+/// The result of a statement that waits for what a session has done, and continues once that commits.
+fn across_commit(
+    cluster: &Cluster,
+    client: &mut Client,
+    done: &str,
+    statement: &str,
+) -> Result<Option<String>> {
+    let mut holder = cluster.connect()?;
+    holder.batch_execute(&format!("BEGIN; {done}"))?;
+    let pid = ids::backend_pid(client)?;
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| client.batch_execute(statement));
+        let is_blocked = format!("SELECT cardinality(pg_blocking_pids({pid})) = 1");
+        cluster.connect()?.wait_until(&is_blocked)?;
+        holder.batch_execute("COMMIT")?;
+        let result = waiting.join().expect("the thread of the statement");
+        Ok(result
+            .err()
+            .and_then(|error| Some(error.code()?.code().to_owned())))
+    })
+}
+
+/// The tables of two schemas, one of which has partitions of the other's table.
+const TWO_SCHEMAS: [&str; 3] = [
+    "CREATE SCHEMA live; CREATE SCHEMA staging;
+     CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
+     SELECT snowflake_partitions.configure('events', '1 day', 'UTC', '1 day')",
+    "CALL snowflake_partitions_internal.maintain('events', '2026-03-01 01:00+00', 1, 0)",
+    "ALTER TABLE events_p20260301 SET SCHEMA live;
+     CREATE TABLE staging.events_p20260301 AS SELECT generate_series(1, 1000) AS id;
+     SELECT snowflake_partitions.configure('events', '1 day', 'UTC', '2 days', '1 day')",
+];
+
+/// The partition that is due is dropped, not the table that has its name now.
+#[test]
+fn schemas_that_are_exchanged_during_a_call_lose_no_other_table() -> Result<()> {
+    let cluster = Cluster::with_partitions()?;
+    let client = &mut cluster.connect()?;
+    client.run(TWO_SCHEMAS)?;
+    client.batch_execute("SET lock_timeout = '1min'")?;
+    let exchange = "ALTER SCHEMA live RENAME TO old; ALTER SCHEMA staging RENAME TO live";
+    assert_eq!(across_commit(&cluster, client, exchange, CALL)?, None);
+    client.answers("SELECT count(*) FROM live.events_p20260301", 1000)?;
+    client.answers("SELECT to_regclass('old.events_p20260301') IS NULL", "t")?;
+    Ok(())
+}
+
+#[test]
+fn a_boundary_that_is_set_meanwhile_is_not_lowered() -> Result<()> {
+    let cluster = Cluster::with_partitions()?;
+    let client = &mut cluster.connect()?;
+    client.batch_execute(
+        "CREATE TABLE a (id bigint); SELECT snowflake_set_id_boundary('a', 'id', 100)",
+    )?;
+    let higher = "SELECT snowflake_set_id_boundary('a', 'id', 1000)";
+    let lower = "SELECT snowflake_set_id_boundary('a', 'id', 500)";
+    let code = across_commit(&cluster, client, higher, lower)?;
+    assert_eq!(code.as_deref(), Some("22023"));
+    client.answers("SELECT snowflake_id_boundary('a')", 1000)?;
     Ok(())
 }
