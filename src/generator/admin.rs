@@ -8,6 +8,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::generator::process::Backend;
 use crate::generator::{session, storage};
+use crate::pg::relation;
 use crate::settings;
 use crate::shared;
 
@@ -63,6 +64,8 @@ pub fn restore_mark(bound: i64) -> Result<(), Error> {
         return Ok(());
     };
     let process = Backend::of_database(session)?;
+    // What each process keeps is forgotten when this transaction commits, as its rows become visible.
+    relation::forget(storage::locate_mark()?);
     now(raise_slots_to_restored(&process, bound_id, clock::read()))
 }
 

@@ -129,6 +129,7 @@ impl Process for Backend<'_> {
     }
 
     async fn try_lock_entry(&self) -> Option<Locked> {
+        self.incarnation();
         self.session.shared.try_lock(self.key())
     }
 
@@ -151,8 +152,6 @@ impl Process for Backend<'_> {
 
     async fn forget(&self, entry: &Locked) {
         entry.forget();
-        // What each process keeps: when this transaction commits, as its rows become visible.
-        pg::relation::forget(self.pages.mark());
     }
 
     #[cfg(feature = "testing")]

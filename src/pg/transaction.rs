@@ -50,7 +50,6 @@ pub fn require_writable(command: &CStr) {
 }
 
 /// The next transaction ID, with its epoch.
-#[cfg(feature = "dsm_registry")]
 pub fn next_full_id() -> u64 {
     unsafe { pg_sys::ReadNextFullTransactionId() }.value
 }
@@ -98,10 +97,12 @@ fn plain(xid: pg_sys::TransactionId) -> u32 {
     xid.into_inner()
 }
 
-/// Whether the transaction with this ID has not ended for all others.
+/// Whether the transaction with this ID has not ended for all others. An ID that is ahead of
+/// the next one is that of a transaction that ended 2^31 IDs ago; PostgreSQL takes it for one that runs.
 pub fn is_running(xid: u32) -> bool {
     // SAFETY: any number may be asked for.
-    unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from_inner(xid)) }
+    precedes(xid, next_full_id() as u32)
+        && unsafe { pg_sys::TransactionIdIsInProgress(pg_sys::TransactionId::from_inner(xid)) }
 }
 
 /// The IDs of transactions that may be prepared, and their databases. Some of them may

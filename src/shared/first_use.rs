@@ -183,7 +183,12 @@ pub fn make() -> Result<Shared, Error> {
             arrays.fill(decided.identity.as_ref());
             (&mut (*control.decided.get()))[..text.len()].copy_from_slice(text.as_bytes());
         }
-        let first = pg::transaction::next_full_id();
+        // During recovery, transactions of the primary draw by its memory; 0 is for all that are not known.
+        let first = if pg::server::is_in_recovery() {
+            0
+        } else {
+            pg::transaction::next_full_id()
+        };
         arrays.header.first_xid.store(first, Ordering::Relaxed);
         control.length.store(text.len() as u32, Ordering::Relaxed);
         control.is_made.store(true, Ordering::Release);

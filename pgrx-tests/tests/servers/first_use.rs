@@ -378,12 +378,14 @@ fn a_database_with_the_oid_of_another_has_a_mark_of_its_own() -> Result<()> {
     Ok(())
 }
 
-/// A standby that is promoted, and its former primary, both without preload.
+/// A standby that is promoted, and its former primary, both without preload. The standby has had its memory
+/// since before a transaction was prepared that has drawn from the primary's.
 #[test]
 fn a_promoted_standby_continues() -> Result<()> {
     let primary = without_preload()
         .conf("snowflake.node_id", 3)
         .conf("wal_level", "replica")
+        .conf("max_prepared_transactions", 2)
         .start_with_extension()?;
     let mut client = primary.connect()?;
     client.batch_execute("CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake_nextval())")?;
@@ -394,8 +396,13 @@ fn a_promoted_standby_continues() -> Result<()> {
     let reader = &mut standby.connect()?;
     reader.refused(NEXT, "25006")?;
     reader.answers("SELECT count(snowflake_timestamp(id)) FROM t", 5_000)?;
+    reader.batch_execute("SELECT snowflake_internal.has_this_node(1)")?;
+    client.batch_execute("BEGIN; INSERT INTO t DEFAULT VALUES; PREPARE TRANSACTION 'it'")?;
+    standby.catch_up_with(&primary)?;
     standby.promote()?;
     let client = &mut standby.connect()?;
+    client.answers("SELECT snowflake_resolved_id() IS NULL", "t")?;
+    client.batch_execute("COMMIT PREPARED 'it'")?;
     client.batch_execute("INSERT INTO t SELECT FROM generate_series(1, 5000)")?;
     let tally = Tally::of(ids::fetch(client, "SELECT id FROM t")?);
     println!("first use: a promoted standby: {tally}");
