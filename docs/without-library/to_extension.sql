@@ -5,14 +5,16 @@ BEGIN;
 SET LOCAL search_path = pg_catalog, pg_temp;
 -- No session of the application waits longer, or is ended by a deadlock. After 55P03 nothing is changed: ROLLBACK, and run it again.
 SET LOCAL lock_timeout = '300ms';
--- Which columns, by their dependency on the generator.
+-- Which columns, by their dependency on the generator. An expression of which the call is a part is left.
 CREATE TEMP TABLE moved ON COMMIT DROP AS
-SELECT d.adrelid::regclass AS target, a.attname
+SELECT d.adrelid::regclass AS target, a.attname, c.relkind
 FROM pg_depend AS p
 JOIN pg_attrdef AS d ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
 JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid = 'snowflake_sql.snowflake_nextval()'::regprocedure;
-SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', target) FROM moved GROUP BY target ORDER BY target \gexec
+JOIN pg_class AS c ON c.oid = d.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid = 'snowflake_sql.snowflake_nextval()'::regprocedure
+  AND pg_get_expr(d.adbin, d.adrelid) = 'snowflake_sql.snowflake_nextval()';
+SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', target) FROM moved WHERE relkind <> 'f' GROUP BY target ORDER BY target \gexec
 -- From here on only the schema's owner, superusers and roles with a grant of their own generate there.
 REVOKE USAGE ON SEQUENCE snowflake_sql.ids, snowflake_sql.mark FROM PUBLIC;
 SELECT public.snowflake_start_after(((last_value + 8) << 29) - 1) FROM snowflake_sql.mark;
@@ -30,8 +32,8 @@ WHERE v.relkind = 'v' AND (
         WHERE x.extname = 'snowflake' AND e.proname = f.proname AND e.proargtypes = f.proargtypes))
     FROM pg_depend AS p JOIN pg_proc AS f ON p.refclassid = 'pg_proc'::regclass AND p.refobjid = f.oid
     WHERE p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid AND f.pronamespace = 'snowflake_sql'::regnamespace) \gexec
--- What is left, to be changed by hand: indexes, policies, generated columns, functions, views.
-SELECT pg_describe_object(p.classid, p.objid, p.objsubid) AS what
+-- What is left, to be changed by hand: other defaults, indexes, policies, generated columns, functions, views.
+SELECT DISTINCT pg_describe_object(p.classid, p.objid, p.objsubid) AS what
 FROM pg_depend AS p JOIN pg_proc AS f ON p.refclassid = 'pg_proc'::regclass AND p.refobjid = f.oid
 WHERE f.pronamespace = 'snowflake_sql'::regnamespace AND p.deptype = 'n'
 UNION ALL

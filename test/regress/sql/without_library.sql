@@ -100,6 +100,7 @@ DROP ROLE regress_sql_owner, regress_sql_app;
 CREATE TABLE cards (id bigint PRIMARY KEY DEFAULT snowflake_sql.snowflake_nextval(), note text);
 INSERT INTO cards (note) VALUES ('before');
 CREATE VIEW shown WITH (security_invoker = true, security_barrier) AS SELECT note, snowflake_sql.snowflake_node_id(id) AS node FROM cards;
+CREATE TABLE links (code text PRIMARY KEY DEFAULT snowflake_sql.snowflake_to_text(snowflake_sql.snowflake_nextval()));
 CREATE VIEW newer AS SELECT id FROM cards WHERE id >= snowflake_sql.snowflake_first_id();
 \set file :directory '/../../docs/without-library/to_extension.sql'
 \set ECHO none
@@ -109,5 +110,16 @@ CREATE VIEW newer AS SELECT id FROM cards WHERE id >= snowflake_sql.snowflake_fi
 INSERT INTO cards (note) VALUES ('after');
 SELECT * FROM shown ORDER BY (SELECT id FROM cards AS c WHERE c.note = shown.note);
 SELECT relname, reloptions, pg_get_viewdef(oid) ~ 'snowflake_sql' AS is_left FROM pg_class WHERE relname IN ('shown', 'newer') ORDER BY 1;
-DROP TABLE cards CASCADE;
+SELECT d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef AS d WHERE d.adrelid IN ('cards'::regclass, 'links'::regclass) ORDER BY 1;
+-- And back.
+CREATE TABLE coded (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), code text DEFAULT snowflake_to_text(snowflake_nextval()));
+\set file :directory '/../../docs/without-library/back.sql'
+\set ECHO none
+\o /dev/null
+\i :file
+\o
+\set ECHO all
+\set ON_ERROR_STOP off
+SELECT d.adrelid::regclass, pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef AS d WHERE d.adrelid IN ('cards'::regclass, 'coded'::regclass) ORDER BY 1, 2;
+DROP TABLE cards, coded, links CASCADE;
 DROP SCHEMA snowflake_sql CASCADE;
