@@ -74,6 +74,8 @@ fn snowflake_other_numbers(target: pg_sys::Oid, column_name: Name<'_>) -> Option
     pg::inheritance::with_descendants(target)
         .into_iter()
         .filter_map(|table| Relation::open(table, Mode::Read))
+        // As in a query of the table.
+        .filter(|relation| !relation.is_temporary_elsewhere())
         .find_map(|relation| match relation.class().kind {
             pg_sys::RELKIND_PARTITIONED_TABLE => None,
             pg_sys::RELKIND_RELATION => {

@@ -57,7 +57,8 @@ AS $function$
                ARRAY(SELECT b.conname FROM snowflake_internal.boundary_checks(target) AS b
                      WHERE b.relation = c.oid AND b.column_name = boundary_statements.column_name ORDER BY b.conname) AS checks
         FROM snowflake_internal.tree(ARRAY[target]) AS t (oid)
-        JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r' JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r' AND NOT pg_is_other_temp_schema(c.relnamespace)
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
     ), action AS MATERIALIZED (
         SELECT l.oid, l.alteration, l.is_alone,
                (SELECT string_agg(format('DROP CONSTRAINT %I', k.name), ', ') FROM unnest(l.checks) AS k (name)) AS removal,
@@ -162,7 +163,8 @@ BEGIN
     IF coalesce(boundary > known[1], true) THEN
         PERFORM snowflake_internal.require_login(target);
         PERFORM snowflake_internal.lock_table(c.oid::regclass, 'ACCESS EXCLUSIVE')
-        FROM snowflake_internal.tree(ARRAY[target]) AS t (oid) JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r' ORDER BY c.oid;
+        FROM snowflake_internal.tree(ARRAY[target]) AS t (oid)
+        JOIN pg_class AS c ON c.oid = t.oid AND c.relkind = 'r' AND NOT pg_is_other_temp_schema(c.relnamespace) ORDER BY c.oid;
         known := snowflake_internal.set_boundary_of(target, ids_column);
     END IF;
     IF boundary < known[1] THEN

@@ -52,8 +52,9 @@ AS $function$
                           AND EXISTS (SELECT FROM pg_index AS i
                                       WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
                                         AND i.indkey[0] = a.attnum)))
-        FROM pg_attribute AS a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+        -- Of a domain, too.
+        FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid AND t.typoutput = 'int8out'::regproc
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS n (column_names)
     WHERE c.relkind IN ('r', 'p')
       AND CASE WHEN tables_with_ids.target IS NULL THEN
                    NOT c.relispartition AND c.relpersistence <> 't'

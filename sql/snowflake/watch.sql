@@ -19,7 +19,9 @@ AS $function$
         JOIN pg_class AS c ON c.oid = t.tgrelid
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         CROSS JOIN LATERAL (
-            SELECT string_agg(format('snowflake_internal.has_this_node(new.%I)', a.attname), ' OR ' ORDER BY a.attnum),
+            SELECT string_agg(format(CASE a.atttypid WHEN 'bigint'::regtype THEN 'snowflake_internal.has_this_node(new.%I)'
+                                                     ELSE 'snowflake_internal.has_this_node((new.%I)::bigint)' END, a.attname),
+                              ' OR ' ORDER BY a.attnum),
                    count(*) > 1,
                    bool_or(a.attname = is_watched.column_name)
             FROM pg_attribute AS a
@@ -72,17 +74,25 @@ BEGIN
             left_out := left_out || watched.table_oid::text;
             CONTINUE;
         END IF;
-        PERFORM snowflake_internal.refuse('42710', format('trigger "snowflake_watch" of %s is not of the extension', watched.table_oid),
-            hint => 'Rename the trigger.')
-        FROM pg_trigger AS t
-        WHERE t.tgrelid = watched.table_oid AND t.tgname = 'snowflake_watch' AND t.tgfoid <> 'snowflake_internal.watch()'::regprocedure;
-        -- With the privileges of the table's owner, which the caller must have.
-        PERFORM snowflake_internal.run(watched.table_oid, format(
-            'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_internal.watch()',
-            watched.table_oid,
-            (SELECT string_agg(format('snowflake_internal.has_this_node(NEW.%I)', c.name), ' OR ' ORDER BY c.position)
-             FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position))));
-        PERFORM snowflake_internal.run(watched.table_oid, format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid));
+        BEGIN
+            PERFORM snowflake_internal.refuse('42710', format('trigger "snowflake_watch" of %s is not of the extension', watched.table_oid),
+                hint => 'Rename the trigger.')
+            FROM pg_trigger AS t
+            WHERE t.tgrelid = watched.table_oid AND t.tgname = 'snowflake_watch' AND t.tgfoid <> 'snowflake_internal.watch()'::regprocedure;
+            -- With the privileges of the table's owner, which the caller must have.
+            PERFORM snowflake_internal.run(watched.table_oid, format(
+                'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_internal.watch()',
+                watched.table_oid,
+                (SELECT string_agg(format('snowflake_internal.has_this_node(NEW.%I)', c.name), ' OR ' ORDER BY c.position)
+                 FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position))));
+            PERFORM snowflake_internal.run(watched.table_oid, format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid));
+        EXCEPTION WHEN duplicate_object OR insufficient_privilege THEN
+            -- Of all tables, the others are watched.
+            IF target IS NOT NULL THEN
+                RAISE;
+            END IF;
+            RAISE WARNING '% is not watched: %', watched.table_oid, SQLERRM USING ERRCODE = SQLSTATE;
+        END;
     END LOOP;
     IF NOT FOUND THEN
         IF target IS NULL THEN

@@ -358,9 +358,11 @@ impl<'a> Row<'a> {
         Some(unsafe { Text::from_datum(value) })
     }
 
-    /// The number in a column of type `bigint`; `None` for NULL and other types.
+    /// The number in a column of type `bigint`, or of a domain over it; `None` for NULL and other types.
     pub fn bigint(self, column: Column<'_>) -> Option<i64> {
-        let value = self.value(column.of_type(pg_sys::INT8OID)?)?;
+        // SAFETY: a catalog lookup, of a type that exists.
+        let base_type = unsafe { pg_sys::getBaseType(column.type_oid) };
+        let value = self.value((base_type == pg_sys::INT8OID).then_some(column)?)?;
         Some(value.value() as i64)
     }
 

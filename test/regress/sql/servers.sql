@@ -62,7 +62,17 @@ ALTER TABLE orders ENABLE TRIGGER snowflake_watch;
 ALTER TABLE later DISABLE TRIGGER snowflake_watch;
 ALTER TABLE parted ENABLE ALWAYS TRIGGER snowflake_watch;
 SELECT table_name, column_name, finding FROM snowflake_audit_tables(schema_name => 'regress_snowflake');
+-- Columns of a domain; a trigger of that name keeps no other table from being watched.
+CREATE DOMAIN key AS bigint;
+CREATE TABLE by_domain (id key PRIMARY KEY DEFAULT snowflake_nextval());
+CREATE TABLE alike (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+CREATE TRIGGER snowflake_watch BEFORE UPDATE ON alike FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
+CALL snowflake_watch('alike');
+CALL snowflake_watch();
+SELECT table_name, column_name, finding FROM snowflake_audit_tables(schema_name => 'regress_snowflake');
+DROP TABLE alike;
 -- No table is watched.
+DROP TRIGGER snowflake_watch ON by_domain;
 DROP TRIGGER snowflake_watch ON orders;
 DROP TRIGGER snowflake_watch ON later;
 DROP TRIGGER snowflake_watch ON parted;
