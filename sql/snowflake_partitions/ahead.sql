@@ -16,16 +16,6 @@ AS $function$
     LIMIT 2001
 $function$;
 
--- The statement that creates a partition.
-CREATE FUNCTION snowflake_partitions_internal.creation(parent regclass, range snowflake_partitions_internal.range)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('CREATE TABLE %I.%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)',
-                  k.schema_name, range.name, snowflake_partitions_internal.name_of(parent), range.low, range.high)
-    FROM snowflake_partitions_internal.key_of(parent) AS k
-$function$;
-
 -- The statement that takes from a new partition what default privileges have given to roles that do not have it on
 -- the table, or only for some rows; NULL if there is nothing. Else they could read around the table. A partition
 -- has no row security of its own.
@@ -45,4 +35,20 @@ AS $function$
                               ELSE has_table_privilege(x.grantee, parent, x.privilege_type) END
            OR c.relrowsecurity AND NOT coalesce(r.rolsuper OR r.rolbypassrls, false))
     GROUP BY k.schema_name
+$function$;
+
+-- The statements that create a partition. Where the table is published by all its columns, or by an index
+-- that is not the primary key, so is the partition: else its rows could not be changed.
+CREATE FUNCTION snowflake_partitions_internal.creation(parent regclass, range snowflake_partitions_internal.range)
+RETURNS text[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_remove(ARRAY[
+        format('CREATE TABLE %I.%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)',
+               k.schema_name, range.name, snowflake_partitions_internal.name_of(parent), range.low, range.high),
+        CASE WHEN c.relreplident = 'f' OR c.relreplident = 'i'
+                  AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = parent AND i.indisprimary)
+             THEN format('ALTER TABLE %I.%I REPLICA IDENTITY FULL', k.schema_name, range.name) END,
+        snowflake_partitions_internal.revocation(parent, range)], NULL)
+    FROM snowflake_partitions_internal.key_of(parent) AS k JOIN pg_class AS c ON c.oid = parent
 $function$;

@@ -35,13 +35,13 @@ CREATE FUNCTION snowflake_partitions_internal.move_statements(parent regclass, r
 RETURNS text[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT array_remove(ARRAY[
-        format('ALTER TABLE %s DETACH PARTITION %s', n.parent, n.rest),
-        snowflake_partitions_internal.creation(parent, range), snowflake_partitions_internal.revocation(parent, range),
+    SELECT ARRAY[
+        format('ALTER TABLE %s DETACH PARTITION %s', n.parent, n.rest)]
+        || snowflake_partitions_internal.creation(parent, range) || ARRAY[
         format('WITH moved AS (DELETE FROM %1$s AS d WHERE d.%2$I OPERATOR(pg_catalog.>=) %3$s AND d.%2$I OPERATOR(pg_catalog.<) %4$s '
                'RETURNING %5$s) INSERT INTO %6$s (%5$s) OVERRIDING SYSTEM VALUE SELECT * FROM moved',
                n.rest, k.column_name, range.low, range.high, n.columns, n.parent),
-        format('ALTER TABLE %s ATTACH PARTITION %s DEFAULT', n.parent, n.rest)], NULL)
+        format('ALTER TABLE %s ATTACH PARTITION %s DEFAULT', n.parent, n.rest)]
     FROM snowflake_partitions_internal.key_of(parent) AS k
     CROSS JOIN LATERAL (
         SELECT snowflake_partitions_internal.name_of(parent) AS parent, snowflake_partitions_internal.name_of(rest) AS rest,

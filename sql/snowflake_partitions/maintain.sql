@@ -81,10 +81,7 @@ BEGIN
             RETURN true;
         END IF;
     END IF;
-    PERFORM snowflake_internal.run(parent, s.text)
-    FROM unnest(ARRAY[snowflake_partitions_internal.creation(parent, range),
-                      snowflake_partitions_internal.revocation(parent, range)]) WITH ORDINALITY AS s (text, place)
-    WHERE s.text IS NOT NULL ORDER BY s.place;
+    PERFORM snowflake_internal.run(parent, s) FROM unnest(snowflake_partitions_internal.creation(parent, range)) AS s;
     RETURN true;
 END
 $function$;
@@ -184,8 +181,8 @@ BEGIN
 END
 $function$;
 
--- Reports an error with a table. Its settings keep the first one of a call.
-CREATE FUNCTION snowflake_partitions_internal.failed(parent regclass, code text, message text, detail text, hint text)
+-- An error with one of several tables.
+CREATE FUNCTION snowflake_partitions_internal.warn(parent regclass, code text, message text, detail text, hint text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -196,6 +193,16 @@ BEGIN
         RAISE WARNING 'partitions of %: %', parent, message
             USING ERRCODE = code, DETAIL = concat_ws(' ', nullif(detail, ''), nullif(hint, ''));
     END IF;
+END
+$function$;
+
+-- Reports it. The table's settings keep the first one of a call.
+CREATE FUNCTION snowflake_partitions_internal.failed(parent regclass, code text, message text, detail text, hint text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    PERFORM snowflake_partitions_internal.warn(parent, code, message, detail, hint);
     UPDATE snowflake_partitions_internal.settings AS s SET error_code = coalesce(s.error_code, code) WHERE s.parent = failed.parent;
 END
 $function$;

@@ -11,8 +11,13 @@ DECLARE
     part record;
     rest regclass;
     name text;
+    code text;
+    message text;
+    detail text;
+    hint text;
 BEGIN
     FOREACH target IN ARRAY snowflake_partitions_internal.targets(parent) LOOP
+    BEGIN
         name := snowflake_partitions_internal.name_of(target);
         rest := (SELECT p.relation FROM snowflake_partitions_internal.existing(target) AS p WHERE p.is_default);
         FOR range IN SELECT a.* FROM snowflake_partitions_internal.ahead(target, at) AS a LOOP
@@ -21,8 +26,7 @@ BEGIN
                 -- One text of several statements is one transaction.
                 RETURN NEXT array_to_string(snowflake_partitions_internal.move_statements(target, rest, range), '; ');
             ELSE
-                RETURN NEXT concat_ws('; ', snowflake_partitions_internal.creation(target, range),
-                                      snowflake_partitions_internal.revocation(target, range));
+                RETURN NEXT array_to_string(snowflake_partitions_internal.creation(target, range), '; ');
             END IF;
         END LOOP;
         FOR part IN
@@ -38,6 +42,14 @@ BEGIN
                 RETURN NEXT format('DROP TABLE %s', part.name);
             END IF;
         END LOOP;
+    EXCEPTION WHEN OTHERS THEN
+        -- Of all tables, the others have statements.
+        IF parent IS NOT NULL THEN
+            RAISE;
+        END IF;
+        GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+        PERFORM snowflake_partitions_internal.warn(target, code, message, detail, hint);
+    END;
     END LOOP;
 END
 $function$;

@@ -96,7 +96,7 @@ RETURNS bigint LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN c.reltuples >= 0 AND c.relpages > 0
-                THEN round(c.reltuples / c.relpages * size.blocks)
+                THEN round(least(c.reltuples / c.relpages * size.blocks, '1e18'))
                 -- Not analyzed yet: estimated from the width of a row, as the planner does.
                 ELSE round(size.blocks * ((size.block - 24) / (28 + size.width)::double precision)) END::bigint
     FROM pg_class AS c

@@ -8,7 +8,7 @@ RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT target || array_remove(ARRAY(
-        SELECT i.inhrelid::regclass FROM pg_inherits AS i WHERE i.inhparent = target
+        SELECT t.oid::regclass FROM snowflake_internal.tree(ARRAY[target]) AS t (oid)
       UNION
         SELECT CASE k.conrelid WHEN target THEN k.confrelid ELSE k.conrelid END::regclass
         FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conparentid = 0 AND target IN (k.conrelid, k.confrelid)
@@ -117,10 +117,9 @@ BEGIN
         (settings ->> 'ahead')::interval);
     PERFORM snowflake_migrate_internal.run_as(owner, s.text, NULL)
     FROM snowflake_partitions_internal.ahead(target, clock_timestamp()) WITH ORDINALITY AS a (name, low, high, place)
-    CROSS JOIN LATERAL (SELECT (a.name, a.low, a.high)::snowflake_partitions_internal.range) AS r (range)
-    CROSS JOIN LATERAL unnest(ARRAY[snowflake_partitions_internal.creation(target, r.range),
-                                    snowflake_partitions_internal.revocation(target, r.range)]) WITH ORDINALITY AS s (text, place)
-    WHERE s.text IS NOT NULL ORDER BY a.place, s.place;
+    CROSS JOIN LATERAL unnest(snowflake_partitions_internal.creation(
+        target, (a.name, a.low, a.high)::snowflake_partitions_internal.range)) WITH ORDINALITY AS s (text, place)
+    ORDER BY a.place, s.place;
 END
 $function$;
 
@@ -172,15 +171,14 @@ BEGIN
     PERFORM snowflake_migrate_internal.exclude_others(ARRAY[(target, key_name)::snowflake_migrate_internal.key]);
     PERFORM snowflake_migrate_internal.require_partitionable(target, key_name, false);
     PERFORM snowflake_migrate_internal.require_bound(target, key_name);
-    SELECT c.relname, c.relnamespace, k.name AS check_name, k.bound INTO own
-    FROM pg_class AS c CROSS JOIN LATERAL snowflake_migrate_internal.partition_check(target) AS k WHERE c.oid = target;
+    SELECT k.name AS check_name, k.bound INTO own FROM snowflake_migrate_internal.partition_check(target) AS k;
     PERFORM snowflake_migrate_internal.pin_partitioned(target);
     PERFORM snowflake_internal.run(target, format('ALTER TABLE %s VALIDATE CONSTRAINT %I',
                                                   snowflake_migrate_internal.name_of(target), own.check_name));
     swap := snowflake_migrate_internal.lock_partitioned(target, key_name, own.bound, NULL);
     PERFORM snowflake_migrate_internal.require_bound(target, key_name);
     PERFORM snowflake_migrate_internal.run_partition_statements(swap.statements);
-    parent := (SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = own.relnamespace AND c.relname = own.relname);
+    parent := (SELECT i.inhparent FROM pg_inherits AS i WHERE i.inhrelid = target);
     PERFORM snowflake_migrate_internal.create_ahead(parent, settings);
     PERFORM snowflake_migrate_internal.require_same(swap.dependents, snowflake_migrate_internal.describe_whole(parent), parent::text);
     PERFORM snowflake_migrate_internal.carry_origin(target, parent, key_name);
@@ -203,7 +201,8 @@ BEGIN
 END
 $function$;
 
--- Fails if a partition other than the first one has rows.
+-- Fails if a partition other than the first one has rows. A query of a partition that is partitioned leaves out
+-- those that are being detached, which are dropped with it all the same.
 CREATE FUNCTION snowflake_migrate_internal.require_only_first(target regclass, first regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -211,8 +210,11 @@ AS $function$
 DECLARE
     filled regclass;
 BEGIN
-    FOR filled IN SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = target AND i.inhrelid <> first ORDER BY i.inhrelid LOOP
-        IF snowflake_internal.run(filled, format('SELECT 1 FROM %s LIMIT 1', snowflake_migrate_internal.name_of(filled))) IS NOT NULL THEN
+    FOR filled IN
+        SELECT c.oid FROM snowflake_internal.tree(ARRAY[target]) AS t (oid)
+        JOIN pg_class AS c ON c.oid = t.oid AND c.relkind <> 'p' AND c.oid <> first ORDER BY c.oid
+    LOOP
+        IF snowflake_internal.run(filled, format('SELECT 1 FROM ONLY %s LIMIT 1', snowflake_migrate_internal.name_of(filled))) IS NOT NULL THEN
             PERFORM snowflake_internal.refuse('55000', format('partition %s has rows', filled),
                 detail => format('Only %s can become the table again without moving rows.', first),
                 hint => format('Nothing was changed. Move the rows of the other partitions into a table, delete them from %s, '
@@ -276,7 +278,7 @@ BEGIN
               FROM (SELECT f.* FROM snowflake_migrate_internal.partition_reference_obstacles(target, key_name) AS f
                   UNION ALL
                     SELECT u.* FROM snowflake_migrate_internal.partition_user_obstacles(target) AS u) AS o
-              WHERE o.rank NOT IN (41, 42, 46) ORDER BY o.rank, o.obstacle),
+              WHERE o.rank NOT IN (42, 46) ORDER BY o.rank, o.obstacle),
         format('cannot make %s a plain table again', target), text 'Nothing was changed. Remove the obstacles, then run it again.');
     PERFORM snowflake_migrate_internal.require_only_first(target, first);
     PERFORM snowflake_migrate_internal.pin_partitioned(target);

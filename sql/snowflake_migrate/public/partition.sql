@@ -101,7 +101,7 @@ RETURNS TABLE (target regclass, column_name name, estimated_rows bigint, bytes b
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    SELECT c.oid::regclass, k.name, CASE WHEN c.reltuples >= 0 THEN c.reltuples::bigint END, pg_total_relation_size(c.oid),
+    SELECT c.oid::regclass, k.name, CASE WHEN c.reltuples >= 0 THEN least(c.reltuples, '1e18')::bigint END, pg_total_relation_size(c.oid),
            snowflake_migrate_internal.obstacle_lines(ARRAY(
                SELECT o FROM snowflake_migrate_internal.partition_obstacles(c.oid, k.name) AS o))
     FROM pg_class AS c

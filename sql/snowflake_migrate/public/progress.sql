@@ -9,9 +9,9 @@ CREATE VIEW snowflake_migrate.progress AS
                             1) AS percent_done,
            pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
            -- That of indexes and constraints, which follow, is not known.
-           CASE WHEN phase.is_backfill THEN pg_catalog.make_interval(secs => pg_catalog.round(
+           CASE WHEN phase.is_backfill THEN pg_catalog.make_interval(secs => pg_catalog.round(least(
                (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
-               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) END AS time_left,
+               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END, 100000000000::pg_catalog.float8))) END AS time_left,
            pace.is_paused, pace.batch_size, pace.pause, pace.max_replay_lag, pace.max_active_sessions,
            pace.max_slot_wal, pace.max_growth, p.waiting_for,
            p.growth, dead.dead_rows, dead.last_vacuum, dead.held_back_by AS vacuum_held_back_by
@@ -27,6 +27,12 @@ CREATE VIEW snowflake_migrate.progress AS
                  pg_catalog.max(s.waiting_for) FILTER (WHERE s.waiting_for IS NOT NULL AND EXISTS (
                      SELECT FROM pg_catalog.pg_stat_activity AS a WHERE a.pid = s.waiting_pid)) AS waiting_for
           FROM snowflake_migrate_internal.progress AS s
+          -- The owner of a table can write any row about it, and the view is for all roles: sums stay in their ranges.
+          WHERE s.rows_done BETWEEN 0::bigint AND 1000000000000000 AND s.rows_total BETWEEN 0::bigint AND 1000000000000000
+            AND s.run_rows BETWEEN 0::bigint AND 1000000000000000
+            AND s.run_seconds BETWEEN 0::pg_catalog.float8 AND 1000000000::pg_catalog.float8
+            AND coalesce(s.bytes_before, 0::bigint) BETWEEN 0::bigint AND 1000000000000000
+            AND coalesce(s.bytes_now, 0::bigint) BETWEEN 0::bigint AND 1000000000000000
           GROUP BY 1) AS p
     CROSS JOIN LATERAL snowflake_migrate_internal.dead_rows(p.keys) AS dead
     CROSS JOIN LATERAL pg_catalog.unnest(p.keys) AS key

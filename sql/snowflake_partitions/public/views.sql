@@ -36,7 +36,7 @@ $function$;
 CREATE VIEW snowflake_partitions.partitions AS
     SELECT s.parent, s.relation, s.name, s.since, s.until, s.due_at, s.is_due, s.kept_because, s.referenced_by,
            pg_catalog.pg_total_relation_size(s.relation) AS bytes,
-           (SELECT CASE WHEN c.reltuples OPERATOR(pg_catalog.>=) 0 THEN c.reltuples::pg_catalog.int8 END
+           (SELECT CASE WHEN c.reltuples OPERATOR(pg_catalog.>=) 0 THEN least(c.reltuples, '1e18'::pg_catalog.float4)::pg_catalog.int8 END
             FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) s.relation) AS estimated_rows
     FROM snowflake_partitions_internal.shown(pg_catalog.statement_timestamp()) AS s WHERE s.name IS NOT NULL;
 COMMENT ON VIEW snowflake_partitions.partitions IS

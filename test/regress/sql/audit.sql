@@ -122,6 +122,10 @@ SELECT * FROM snowflake_migrate.audit('orders');
 SET ROLE regress_reader;
 SELECT count(*), snowflake_id_boundary('orders') > 0 FROM snowflake_migrate.audit('orders');
 RESET ROLE;
+-- Of all tables, one that cannot be read is a finding.
+ALTER TABLE orders OWNER TO regress_reader; ALTER TABLE orders ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+SELECT migrated_table, finding FROM snowflake_migrate.audit();
+ALTER TABLE orders OWNER TO CURRENT_USER; ALTER TABLE orders DISABLE ROW LEVEL SECURITY;
 CALL snowflake_migrate.revert('orders');
 INSERT INTO orders (n) VALUES (2);
 SELECT count(*) FROM snowflake_migrate.audit('orders');

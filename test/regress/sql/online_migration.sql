@@ -141,6 +141,15 @@ ALTER TABLE stock OWNER TO regress_keeper; ALTER TABLE stock_1 OWNER TO CURRENT_
 SELECT what FROM snowflake_migrate.plan('stock', keep_sequence => true);
 DROP TABLE stock, goods;
 DROP ROLE regress_keeper;
+-- Figures that an owner has made up keep no role from the view.
+CREATE TEMP TABLE made_up (id int);
+SELECT snowflake_migrate_internal.keep_progress(jsonb_populate_record(NULL::snowflake_migrate_internal.progress, jsonb '{
+    "target": "made_up", "column_name": "id", "relation": "made_up", "blocks_done": 0, "blocks_total": 0, "skipped": "{}", "rows_done": 0,
+    "rows_total": 0, "run_rows": 0, "run_seconds": 0, "updated_at": "2026-01-01", "bytes_before": -1}' || f))
+FROM unnest(ARRAY['{"bytes_now": 9223372036854775807}', '{"run_seconds": "Infinity"}']::jsonb[]) AS f;
+SELECT count(*) FROM snowflake_migrate.progress;
+SELECT snowflake_migrate_internal.end_backfill('made_up', 'id');
+DROP TABLE made_up;
 -- Who waits for many tables names ten of them.
 \set VERBOSITY terse
 SELECT snowflake_migrate_internal.lock_missed('{pg_type,pg_attribute,pg_proc,pg_class,pg_cast,pg_enum,pg_rewrite,pg_operator,pg_trigger,pg_am,pg_index,pg_opclass}',

@@ -90,6 +90,8 @@ CREATE TABLE berlin (id bigint) PARTITION BY RANGE (id);
 SELECT snowflake_partitions.configure('berlin', '1 day', 'Europe/Berlin', '2 days');
 CALL snowflake_partitions_internal.maintain('berlin', '2026-03-28 12:00+00', 1, 0);
 SELECT name, until - since AS span FROM snowflake_partitions_internal.shown('2026-03-28 12:00+00');
+ALTER TABLE berlin REPLICA IDENTITY FULL;
+SELECT snowflake_partitions_internal.statements('berlin', '2026-03-29 12:00+00');
 SELECT snowflake_partitions_internal.step_start('2026-10-25 12:00+00', s::interval, 'Europe/Berlin') AS "start", s AS step
 FROM unnest(ARRAY['1 day', '7 days', '1 month', '3 months', '1 year']) AS s;
 SELECT snowflake_partitions_internal.zone_of('1 day', 'Europe/Berlin'), snowflake_partitions_internal.zone_of('6 hours', 'Europe/Berlin');
@@ -115,6 +117,10 @@ SELECT parent, name FROM snowflake_partitions.partitions ORDER BY name LIMIT 1;
 CREATE TEMP TABLE passing (id bigint) PARTITION BY RANGE (id);
 SELECT snowflake_partitions.configure('passing', '1 day', 'UTC', '1 day');
 SELECT parent, missing FROM snowflake_partitions.status WHERE parent = 'passing'::regclass;
+-- One table's error leaves the statements for the others.
+UPDATE snowflake_partitions_internal.settings SET keep = NULL;
+SELECT snowflake_partitions_internal.statements(NULL, '2026-03-29 12:00+00');
+SELECT snowflake_partitions_internal.statements('daily', '2026-03-29 12:00+00');
 DROP TABLE daily, passing;
 -- Only the owner of a table writes its settings.
 CREATE ROLE regress_other;
