@@ -397,4 +397,6 @@ COMMENT ON FUNCTION :"schema".snowflake_audit_installation() IS
 COMMENT ON FUNCTION :"schema".snowflake_adopt(integer) IS
     'Sets the node number and records the sequences: for the owner, after a restore or in a copy';
 SELECT format('SELECT %I.snowflake_adopt(%s)', :'schema', :'set_node') \gexec
+-- Default privileges may have granted less. No function runs with other privileges than the caller's.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :"schema" TO PUBLIC;
 COMMIT;

@@ -26,6 +26,16 @@ const widest = { timestamp: 63, node: 31, backend: 12, sequence: 31 };
 const firstTime = BigInt(Date.parse("-004713-11-24T00:00:00Z")) * 1_000n;
 const lastTime = 9_224_318_015_999_999_999n;
 
+/** The number of an ID, exactly. */
+function numberOf(id) {
+  if (typeof id === "number" && !Number.isSafeInteger(id)) throw new RangeError(`the number ${id} has lost digits`);
+  // BigInt("") is 0n, and BigInt("0x10") is 16n.
+  if (!/^-?\d+$/.test(["string", "number", "bigint"].includes(typeof id) ? String(id) : "")) {
+    throw new SyntaxError(`"${id}" is not a number`);
+  }
+  return BigInt(id);
+}
+
 /**
  * Reads an ID: a string or a BigInt. A number that is too large to be exact is refused.
  *
@@ -37,13 +47,8 @@ const lastTime = 9_224_318_015_999_999_999n;
  * outside the times of timestamptz, which the server refuses too.
  */
 export function decode(id, layout = "default") {
-  if (typeof id === "number" && !Number.isSafeInteger(id)) throw new RangeError(`the number ${id} has lost digits`);
-  // BigInt("") is 0n, and BigInt("0x10") is 16n.
-  if (!/^-?\d+$/.test(["string", "number", "bigint"].includes(typeof id) ? String(id) : "")) {
-    throw new SyntaxError(`"${id}" is not a number`);
-  }
+  const number = numberOf(id);
   const { fields, tick, epoch } = parseLayout(layout);
-  const number = BigInt(id);
   if (number < 0n || number >> BigInt(fields[0].shift + fields[0].bits)) {
     throw new RangeError(`${id} is not an ID of the layout "${layout}"`);
   }
@@ -144,10 +149,13 @@ function encodingNamed(name) {
   return encodings[name];
 }
 
-/** The text of an ID, a string or a BigInt, in "base32" or "base62", as `snowflake_to_text` writes it. */
+/**
+ * The text of an ID, a string or a BigInt, in "base32" or "base62", as `snowflake_to_text` writes it. Throws as `decode`
+ * for what is no ID.
+ */
 export function toText(id, encoding = "base32") {
   const { digits, width } = encodingNamed(encoding);
-  let left = BigInt(id);
+  let left = numberOf(id);
   if (left < 0n || left > largest) throw new RangeError(`${id} is not an ID`);
   let text = "";
   for (; text.length < width; left /= BigInt(digits.length)) text = digits[Number(left % BigInt(digits.length))] + text;

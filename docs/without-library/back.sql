@@ -25,7 +25,7 @@ SELECT setval('snowflake_sql.mark', greatest(last_value,
               (extract(epoch FROM clock_timestamp() - timestamptz '2025-01-01 00:00+00') * 1000)::bigint / 128 + 40))
 FROM snowflake_sql.mark;
 GRANT USAGE ON SEQUENCE snowflake_sql.ids, snowflake_sql.mark TO PUBLIC;
-SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT snowflake_sql.snowflake_nextval()', target, attname) FROM moved_back \gexec
+SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT snowflake_sql.snowflake_nextval()', target, attname) FROM moved_back \gexec
 -- What is left, to be changed by hand: defaults of which the call is a part.
 SELECT DISTINCT pg_describe_object(p.classid, p.objid, p.objsubid) AS what
 FROM pg_depend AS p

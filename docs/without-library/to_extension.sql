@@ -18,7 +18,7 @@ SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', target) FROM moved WHERE
 -- From here on only the schema's owner, superusers and roles with a grant of their own generate there.
 REVOKE USAGE ON SEQUENCE snowflake_sql.ids, snowflake_sql.mark FROM PUBLIC;
 SELECT public.snowflake_start_after(((last_value + 8) << 29) - 1) FROM snowflake_sql.mark;
-SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT public.snowflake_nextval()', target, attname) FROM moved \gexec
+SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT public.snowflake_nextval()', target, attname) FROM moved \gexec
 -- Views, with the extension's functions and the options that they have, security_invoker among them.
 SELECT format('CREATE OR REPLACE VIEW %s%s AS %s', v.oid::regclass,
               (SELECT ' WITH (' || string_agg(format('%I = %L', o.option_name, o.option_value), ', ') || ')' FROM pg_options_to_table(v.reloptions) AS o),

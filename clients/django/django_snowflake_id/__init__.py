@@ -61,13 +61,14 @@ def _migrating(alter_field):
         after = isinstance(new_field, SnowflakeField)
         if after != isinstance(old_field, SnowflakeField):
             (_migrate if after else _revert)(self, model, old_field, new_field)
-            # What else changes, for example the name of the column. The type
-            # does not: after a reversal the column stays a bigint, since it
-            # contains IDs that an integer cannot hold.
-            migrated = copy.copy(new_field)
-            migrated.column, migrated.db_comment = old_field.column, old_field.db_comment
-            migrated.primary_key, migrated._unique = old_field.primary_key, old_field._unique
-            old_field, old_type, old_db_params = migrated, new_type, new_db_params
+            # What else changes, for example the name of the column. The type of
+            # a number does not: after a reversal the column stays a bigint, since
+            # it contains IDs that an integer cannot hold.
+            if isinstance(new_field, models.IntegerField):
+                migrated = copy.copy(new_field)
+                migrated.column, migrated.db_comment = old_field.column, old_field.db_comment
+                migrated.primary_key, migrated._unique = old_field.primary_key, old_field._unique
+                old_field, old_type, old_db_params = migrated, new_type, new_db_params
         return alter_field(
             self, model, old_field, new_field, old_type, new_type, old_db_params, new_db_params, strict
         )

@@ -275,6 +275,13 @@ class Migrations(TransactionTestCase):
         self.assertEqual(columns("live_ticket")["ticket_no"], ("bigint", "snowflake_nextval()"))
         self.assertGreater(self.insert(after), SNOWFLAKE)
 
+    def test_a_key_becomes_text(self):
+        before = self.create(models.AutoField(primary_key=True))
+        after = self.alter(before, SnowflakeField(primary_key=True))
+        self.alter(after, models.CharField(max_length=40, primary_key=True))
+        self.assertEqual(columns("live_ticket")["id"][0], "character varying")
+        self.assertEqual(columns("live_note")["ticket_id"][0], "character varying")
+
     def test_sqlmigrate_shows_the_call(self):
         before = self.create(models.AutoField(primary_key=True))
         self.alter(before, SnowflakeField(primary_key=True), collect=True)

@@ -33,6 +33,11 @@ class SnowflakeDefault(DefaultClause):
     """
 
     def __init__(self, function: str = "snowflake_nextval", schema: Optional[str] = None) -> None:
+        if schema == "snowflake_sql":
+            raise exc.ArgumentError(
+                "the IDs of sql/without_library.sql do not increase in the order of a statement's rows; "
+                'use server_default=text("snowflake_sql.snowflake_nextval()")'
+            )
         name = getattr(getattr(func, schema) if schema else func, function)
         # The IDs of one statement increase in the order of its rows. If
         # SQLAlchemy knows that, it can tell which ID belongs to which object,

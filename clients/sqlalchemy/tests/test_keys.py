@@ -149,6 +149,10 @@ class Keys(unittest.TestCase):
                 server_default=SnowflakeDefault(),
             ))
 
+    def test_ids_in_sql_alone_are_refused(self):
+        with self.assertRaisesRegex(sa.exc.ArgumentError, "do not increase"):
+            SnowflakeDefault(schema="snowflake_sql")
+
     def test_a_narrow_type_is_refused(self):
         with self.assertRaisesRegex(sa.exc.ArgumentError, "BigInteger"):
             sa.Table("refused", sa.MetaData(), sa.Column(

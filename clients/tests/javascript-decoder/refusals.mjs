@@ -116,4 +116,6 @@ test("what is no text of an ID is refused", () => {
   assert.throws(() => fromText("0", "base64"), RangeError);
   assert.throws(() => toText(-1n), RangeError);
   assert.throws(() => toText(1n << 63n), RangeError);
+  assert.throws(() => toText(Number(249431905924104193n)), RangeError);
+  for (const none of ["", "0x10", true, 0.5]) assert.throws(() => toText(none), none === 0.5 ? RangeError : SyntaxError);
 });
