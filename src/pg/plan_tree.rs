@@ -776,6 +776,11 @@ impl<'a> BaseRelation<'a> {
                 }
             } else if is_a(node, pg_sys::NodeTag::T_JoinExpr) {
                 let join = node.cast::<pg_sys::JoinExpr>();
+                // What an outer join evaluates for rows of its own is true or not of them. A condition
+                // on a column of this relation, which is outside, would leave the join.
+                if (*join).jointype != pg_sys::JoinType::JOIN_INNER && !self.is_in(node) {
+                    return;
+                }
                 self.visit((*join).larg, rewrite);
                 self.visit((*join).rarg, rewrite);
                 let restricts = match (*join).jointype {

@@ -101,7 +101,7 @@ impl Value {
     }
 }
 
-/// A number that no `double precision` can be would be an error.
+/// A number that no `double precision` can be would be an error: one that is too far away, or that only 0 is near.
 fn seconds(number: AnyNumeric) -> Option<f64> {
     const FAR: i64 = 10_000_000_000_000;
     if number.is_nan() {
@@ -111,7 +111,7 @@ fn seconds(number: AnyNumeric) -> Option<f64> {
     } else if number < AnyNumeric::from(-FAR) {
         Some(f64::NEG_INFINITY)
     } else {
-        number.try_into().ok()
+        Some(number.try_into().unwrap_or(0.0))
     }
 }
 

@@ -358,7 +358,11 @@ impl<'a> Bounds<'a, '_> {
         let mut called = [max_id, max_id_before]
             .map(|pair| pair.form(self.time.layout))
             .into_iter()
-            .chain([self.saturated.function(), self.time.reader]);
+            .chain([
+                self.saturated.function(),
+                self.time.reader,
+                self.time.timestamp,
+            ]);
         called.all(|function| {
             // As nearly always. Then the plan is that of every role.
             pg::privileges::all_may_execute(function) || {
@@ -392,8 +396,8 @@ impl<'a> Bounds<'a, '_> {
         let bound = Expr::call_of(function, pg_sys::INT8OID, &arguments);
         match self.time.layout {
             // STABLE, because a restart can change this server's layout. No plan lives
-            // longer than the server.
-            None if is_constant => bound.computed(self.relation),
+            // longer than the server. Without preload, the layout may be decided after it.
+            None if is_constant && settings::layout().is_some() => bound.computed(self.relation),
             _ => bound.folded(self.relation),
         }
     }

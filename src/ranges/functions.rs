@@ -213,7 +213,7 @@ pub struct TimeOfId<'a> {
     /// The function that reads it here.
     pub reader: Oid,
     /// `snowflake_timestamp`, by the same layout.
-    timestamp: Oid,
+    pub timestamp: Oid,
 }
 
 impl<'a> TimeOfId<'a> {

@@ -93,7 +93,7 @@ impl<'a> Reading<'a> {
                 let Local(Some(zone)) = inner.kind else {
                     return None;
                 };
-                if !zone.is_same(argument(0)?) {
+                if !zone.is_same(argument(0)?) || has_long_changes(zone)? {
                     return None;
                 }
                 (time, inner, Instant, MICROS_PER_DAY, MICROS_PER_DAY)
@@ -115,6 +115,10 @@ impl<'a> Reading<'a> {
             pg_sys::F_TIMESTAMP_DATE => {
                 let (time, inner) = inner(0)?;
                 (time, inner, inner.kind, 0, 0)
+            }
+            // The bounds allow for long changes in the zone of the session only.
+            pg_sys::F_DATE_TRUNC_TEXT_TIMESTAMPTZ_TEXT if has_long_changes(argument(2)?)? => {
+                return None;
             }
             pg_sys::F_DATE_TRUNC_TEXT_TIMESTAMPTZ
             | pg_sys::F_DATE_TRUNC_TEXT_TIMESTAMPTZ_TEXT
@@ -164,6 +168,11 @@ impl<'a> Reading<'a> {
     fn shown_in(self, zone: Option<Expr<'a>>) -> Option<Kind<'a>> {
         matches!(self.kind, Kind::Instant).then_some(Kind::Local(zone))
     }
+}
+
+/// Whether clocks of a zone may be changed by more than a day; `None` unless it is named by a constant.
+fn has_long_changes(zone: Expr<'_>) -> Option<bool> {
+    Some(Zone::named(zone.constant_text()?)?.has_long_changes())
 }
 
 /// How long a unit of `date_trunc` lasts at most, in microseconds.

@@ -150,3 +150,30 @@ RESET snowflake.enable_time_ranges;
 DROP VIEW recent, dated_again, dated;
 DROP TABLE visits, parted;
 DROP FUNCTION conditions_of;
+-- As many rows as without: outside an outer join, in zones whose clocks change by days while the session's do not, near zero.
+CREATE FUNCTION counts(query text, OUT with_ranges bigint, OUT without bigint) LANGUAGE plpgsql AS $function$
+BEGIN
+    EXECUTE query INTO with_ranges;
+    SET LOCAL snowflake.enable_time_ranges = off;
+    EXECUTE query INTO without;
+    SET LOCAL snowflake.enable_time_ranges = on;
+END
+$function$;
+CREATE TABLE few (id bigint PRIMARY KEY); CREATE TABLE one (x int); INSERT INTO one VALUES (1);
+INSERT INTO few VALUES (snowflake_min_id('2025-03-02 12:00+00')), (snowflake_min_id('2026-12-01 00:00+00'));
+SELECT c.* FROM unnest(ARRAY[
+    $$few AS t, one LEFT JOIN LATERAL (SELECT d.created_at FROM snowflake_decode(t.id) AS d WHERE d.created_at >= '2026-11-21 00:00+00') AS s ON true$$,
+    $$few AS t, one LEFT JOIN (snowflake_decode(t.id) AS d JOIN one AS v ON d.created_at >= '2026-11-21 00:00+00') ON true$$,
+    $$few AS t LEFT JOIN LATERAL (SELECT d.created_at FROM snowflake_decode(t.id) AS d WHERE d.created_at >= '2026-11-21 00:00+00') AS s ON true$$,
+    $$few WHERE date_trunc('day', snowflake_timestamp(id), 'AAA-160BBB160,M3.2.0,M11.1.0') <= '2025-02-20 00:00+00'$$,
+    $$few WHERE date_trunc('day', snowflake_timestamp(id) AT TIME ZONE 'AAA-160BBB160,M3.2.0,M11.1.0') AT TIME ZONE 'AAA-160BBB160,M3.2.0,M11.1.0' <= '2025-02-20 00:00+00'$$,
+    $$few WHERE extract(epoch FROM snowflake_timestamp(id)) > 1e-400$$]) WITH ORDINALITY AS q (source, place)
+CROSS JOIN LATERAL counts('SELECT count(*) FROM ' || q.source) AS c ORDER BY q.place;
+-- No function is called that the user may not execute and has not written.
+DELETE FROM few; CREATE ROLE regress_decoder; GRANT SELECT ON few TO regress_decoder;
+REVOKE EXECUTE ON FUNCTION snowflake_timestamp(bigint, text) FROM PUBLIC;
+SET ROLE regress_decoder;
+SELECT count(*) FROM few WHERE (snowflake_decode(id, 'js53')).created_at >= '2026-01-01';
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION snowflake_timestamp(bigint, text) TO PUBLIC;
+DROP TABLE few, one; DROP FUNCTION counts; DROP ROLE regress_decoder;
