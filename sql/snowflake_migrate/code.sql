@@ -58,6 +58,13 @@ AS $function$
                         AND t.tgfoid <> 'snowflake_migrate_internal.shadow()'::regprocedure
 $function$;
 
+-- The text of a body that was parsed when the function was created, without its frame.
+CREATE FUNCTION snowflake_migrate_internal.parsed_body(function oid) RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT regexp_replace(pg_get_function_sqlbody(function), E'^\\s*(?:BEGIN ATOMIC|RETURN \\(?)\\s*|\\s*END\\s*$', '', 'g')
+$function$;
+
 -- The bodies that are searched: those that contain a word that is searched for, those of
 -- triggers, and those of functions that return rows of the tables. code is NULL for a body
 -- that is too large.
@@ -68,16 +75,17 @@ CREATE FUNCTION snowflake_migrate_internal.code_bodies(
 ) RETURNS SETOF snowflake_migrate_internal.code_body LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    SELECT p.oid, p.prorettype, snowflake_migrate_internal.code(p.prosrc)
+    SELECT p.oid, p.prorettype, snowflake_migrate_internal.code(b.body)
     FROM pg_proc AS p
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE snowflake_migrate_internal.parsed_body(p.oid) END) AS b (body)
     JOIN pg_namespace AS n ON n.oid = p.pronamespace
     JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
     WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal')
       AND n.nspname !~ '^pg_(toast|temp)'
-      AND p.prosqlbody IS NULL
       -- code() returns NULL for such a body.
-      AND CASE WHEN octet_length(p.prosrc) > 1048576 THEN true
-               ELSE p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
+      AND CASE WHEN octet_length(b.body) > 1048576 THEN true
+               ELSE b.body ~* '(?:nextval|currval|setval|lastval|insert)'
                     OR p.oid IN (SELECT t.function FROM unnest(triggers) AS t)
                     OR p.prorettype IN (SELECT c.row_type FROM unnest(columns) AS c WHERE online) END
       AND p.oid NOT IN (SELECT e.oid FROM snowflake_migrate_internal.functions_of_extensions() AS e (oid))

@@ -41,15 +41,17 @@ CREATE FUNCTION snowflake_migrate_internal.integer_bodies()
 RETURNS TABLE (function oid, language name, code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT p.oid, l.lanname, snowflake_migrate_internal.code(p.prosrc)
+    SELECT p.oid, l.lanname, snowflake_migrate_internal.code(b.body)
     FROM pg_proc AS p
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE snowflake_migrate_internal.parsed_body(p.oid) END) AS b (body)
     JOIN pg_namespace AS n ON n.oid = p.pronamespace
     JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
     WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal')
       AND n.nspname !~ '^pg_(toast|temp)'
-      AND p.prosqlbody IS NULL AND octet_length(p.prosrc) <= 1048576
-      AND p.prosrc ~* E'\\m(?:select|returning|nextval|currval)\\M'
-      AND (p.prosrc ~* E'\\m(?:int|integer|int4|smallint|int2)\\M'
+      AND octet_length(b.body) <= 1048576
+      AND b.body ~* E'\\m(?:select|returning|nextval|currval)\\M'
+      AND (b.body ~* E'\\m(?:int|integer|int4|smallint|int2)\\M'
            OR EXISTS (SELECT FROM snowflake_migrate_internal.integer_results(p.oid)))
       AND p.oid NOT IN (SELECT e.oid FROM snowflake_migrate_internal.functions_of_extensions() AS e (oid))
 $function$;
@@ -79,6 +81,8 @@ AS $function$
                s.number = count(*) OVER (PARTITION BY b.function) AS is_last
         FROM body AS b
         CROSS JOIN LATERAL string_to_table(btrim(b.code, ' ;'), ' ; ') WITH ORDINALITY AS s (tokens, number)
+        -- What is looked for behind each SELECT may be at the end. Any role can create a function.
+        WHERE length(s.tokens) <= 10000 AND length(replace(s.tokens, ' select ', '')) >= length(s.tokens) - 8 * 50
     )
     SELECT s.function, s.tokens, i.item, v.item, NULL::bigint, false
     FROM statement AS s

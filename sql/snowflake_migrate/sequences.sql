@@ -44,7 +44,7 @@ END
 $function$;
 
 -- Sequences that end before a bigint does, by a bound of their own. It stays: several servers
--- may share the numbers by it.
+-- may share the numbers by it. And defaults that make integers of their numbers.
 CREATE FUNCTION snowflake_migrate_internal.bounded_sequence_findings(keys snowflake_migrate_internal.key[])
 RETURNS SETOF snowflake_migrate_internal.finding LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -60,6 +60,17 @@ AS $function$
     CROSS JOIN LATERAL (SELECT CASE WHEN q.seqincrement > 0 THEN q.seqmax ELSE q.seqmin END AS bound,
                                CASE WHEN q.seqincrement > 0 THEN 'MAXVALUE' ELSE 'MINVALUE' END AS name) AS b
     WHERE b.bound NOT IN (32767, 2147483647, 9223372036854775807, -32768, -2147483648, -9223372036854775808)
+  UNION ALL
+    SELECT k.target, k.column_name, format('the default of %s.%I', k.target, k.column_name),
+           'casts its numbers to integers, and fails with one above 2147483647',
+           format('After the migration: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L).', snowflake_migrate_internal.name_of(k.target),
+                  k.column_name, s.sequence),
+           false, 'held', NULL, false, NULL::oid, NULL::oid
+    FROM unnest(keys) AS k
+    CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
+    JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
+    JOIN pg_attrdef AS e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
+    WHERE pg_get_expr(e.adbin, e.adrelid) ~ E'::(?:integer|smallint)\\M'
 $function$;
 
 CREATE FUNCTION snowflake_migrate_internal.sequence_obstacles(keys snowflake_migrate_internal.key[])

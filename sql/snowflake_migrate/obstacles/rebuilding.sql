@@ -55,6 +55,12 @@ BEGIN
         JOIN pg_namespace AS n ON n.oid = o.oprnamespace
         WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
       UNION ALL
+        SELECT format('policy %I of %s', p.polname, relation), 'policy', e.expression, false
+        FROM dependent AS d
+        JOIN pg_policy AS p ON d.classid = 'pg_policy'::regclass AND p.oid = d.objid AND p.polrelid = relation
+        CROSS JOIN LATERAL (VALUES (pg_get_expr(p.polqual, p.polrelid)), (pg_get_expr(p.polwithcheck, p.polrelid))) AS e (expression)
+        WHERE e.expression IS NOT NULL
+      UNION ALL
         SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression, false
         FROM dependent AS d
         JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
@@ -63,7 +69,7 @@ BEGIN
 END
 $function$;
 
--- Why expressions do not accept bigint columns; NULL if they do. The parser decides
+-- Why expressions do not accept bigint columns; NULL if they do, and empty if that is not known. The parser decides
 -- it. No row is read, and the query is not flattened, so that no function is called
 -- with constants in place of columns.
 CREATE FUNCTION snowflake_migrate_internal.try_expressions(relation regclass, attributes smallint[], expressions text[])
@@ -85,9 +91,9 @@ BEGIN
     PERFORM snowflake_migrate_internal.query(relation, query);
     RETURN NULL;
 EXCEPTION
-    -- An owner who may not read the table may alter it.
-    WHEN insufficient_privilege THEN
-        RETURN NULL;
+    -- An owner who may not read the table may alter it. A policy may name tables of other roles. Others may still fail.
+    WHEN insufficient_privilege OR serialization_failure THEN
+        RETURN '';
     WHEN syntax_error_or_access_rule_violation THEN
         RETURN sqlerrm;
 END
@@ -128,7 +134,7 @@ BEGIN
                 format('Create the function or operator with bigint parameters, which accept integers too. '
                        'Then create the %s again, so that it uses that one.',
                        found_expression.kind), '55000'
-                WHERE message IS NOT NULL;
+                WHERE message <> '';
         END LOOP;
     END LOOP;
     RETURN QUERY

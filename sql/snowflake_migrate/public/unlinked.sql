@@ -93,7 +93,7 @@ AS $function$
         SELECT s.relation, s.attribute FROM snowflake_migrate_internal.sequence_columns() AS s
     )
     SELECT c.oid, c.relname, c.relkind, a.attname, a.attnum, format_type(a.atttypid, a.atttypmod), t.typtype,
-           t.typelem <> 0 AND t.typlen = -1, array_to_string(snowflake_migrate_internal.words(a.attname), '_')
+           coalesce(base.typelem, t.typelem) <> 0 AND t.typlen = -1, array_to_string(snowflake_migrate_internal.words(a.attname), '_')
     FROM pg_class AS c
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0

@@ -80,6 +80,8 @@ SET application_name = 'widening script';
 SET lock_timeout = :'lock_timeout';
 SET statement_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
+SELECT pg_catalog.count(pg_catalog.set_config(s.name, '0', false)) AS timeouts FROM pg_catalog.pg_settings AS s
+WHERE s.name = 'transaction_timeout' \gset widening_
 SET check_function_bodies = off;
 SET default_transaction_isolation = 'read committed';
 SET default_transaction_read_only = off;
