@@ -77,7 +77,8 @@ RETURN $query$
     JOIN pg_sequence AS s ON s.seqrelid = k.oid
     CROSS JOIN LATERAL (VALUES
         ('data type', format_type(s.seqtypid, NULL)), ('maximum', s.seqmax::text), ('minimum', s.seqmin::text),
-        ('increment', s.seqincrement::text), ('cycle', s.seqcycle::text)) AS f (fact, value)
+        ('increment', s.seqincrement::text), ('cycle', s.seqcycle::text), ('cache', s.seqcache::text), ('start', s.seqstart::text)
+    ) AS f (fact, value)
 $query$;
 
 CREATE FUNCTION snowflake_migrate_internal.script_object_facts()
@@ -124,6 +125,14 @@ RETURN $query$
   UNION ALL
     SELECT k.name, format('policy %I', p.polname), concat_ws(', ', p.polcmd, CASE WHEN NOT p.polpermissive THEN 'restrictive' END)
     FROM known AS k JOIN pg_policy AS p ON p.polrelid = k.oid
+  UNION ALL
+    -- What it names of a table cannot be replaced.
+    SELECT k.name, format('publication %I', p.pubname),
+           concat_ws(', ', CASE WHEN r.prqual IS NOT NULL THEN 'with a condition' END,
+                     (SELECT string_agg(quote_ident(a.attname), ' ' ORDER BY a.attname)
+                      FROM pg_attribute AS a WHERE a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs)))
+    FROM known AS k JOIN pg_publication_rel AS r ON r.prrelid = k.oid AND (r.prqual IS NOT NULL OR r.prattrs IS NOT NULL)
+    JOIN pg_publication AS p ON p.oid = r.prpubid
   UNION ALL
     SELECT DISTINCT k.name, format(CASE w.rulename WHEN '_RETURN' THEN 'view %1$I.%2$I' ELSE 'rule %3$I of %1$I.%2$I' END,
                                    n.nspname, c.relname, w.rulename), 'uses it'

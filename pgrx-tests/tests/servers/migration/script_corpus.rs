@@ -423,6 +423,8 @@ const DRIFT: &[(&str, &str, &str)] = &[
     ("ALTER TABLE o ENABLE ROW LEVEL SECURITY", "row security", ""),
     ("ALTER SEQUENCE o_id_seq MAXVALUE 1000", "maximum: 1000", ""),
     ("ALTER SEQUENCE o_id_seq INCREMENT 2", "increment: 2", ""),
+    ("ALTER SEQUENCE o_id_seq CACHE 50", "cache: 50", ""),
+    ("RESET ROLE; CREATE PUBLICATION later FOR TABLE o (id, n) WHERE (id > 10)", "publication later", ""),
     ("ALTER SEQUENCE o_id_seq AS bigint", "o_id_seq, data type: bigint", ""),
     ("CREATE FUNCTION later() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT count(*) FROM o WHERE id = 1; END", "function shop.later", ""),
     ("COMMENT ON TABLE o IS 'later'", "kept COMMENT ON TABLE shop.o", ""),

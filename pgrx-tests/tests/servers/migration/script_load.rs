@@ -139,6 +139,8 @@ fn statements_of_an_application_do_not_fail_and_the_announced_is_taken() -> Resu
     let cluster = Cluster::builder()
         .conf("full_page_writes", "on")
         .conf("max_wal_size", "8GB")
+        // After a checkpoint, pages are logged whole again.
+        .conf("checkpoint_timeout", "1h")
         .time_limit(Duration::from_secs(1_800))
         .start_with_migrate()?;
     cluster.run("CREATE ROLE keeper LOGIN")?;
