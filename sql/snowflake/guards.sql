@@ -48,24 +48,34 @@ DECLARE
     restore_table regclass;
 BEGIN
     IF TG_TAG = 'CREATE TRIGGER' THEN
-        PERFORM snowflake_internal.refuse('42501', 'permission denied for tables of the extension',
-            detail => 'A trigger would run with the privileges of each role that changes the table, or replace the one that guards it. '
-                      'The privilege TRIGGER has no effect.',
-            hint => 'Only a superuser can create triggers on these tables.')
-        FROM pg_event_trigger_ddl_commands() AS c
-        JOIN pg_trigger AS t ON c.classid = 'pg_trigger'::regclass AND c.objid = t.oid
-        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = t.tgrelid AND d.deptype = 'e'
-        JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
-        WHERE e.extname IN ('snowflake', 'snowflake_migrate', 'snowflake_partitions') AND NOT c.in_extension
-          AND NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
+        -- A role that may not execute refuse() creates triggers on its own tables.
+        IF EXISTS (
+            SELECT FROM pg_event_trigger_ddl_commands() AS c
+            JOIN pg_trigger AS t ON c.classid = 'pg_trigger'::regclass AND c.objid = t.oid
+            JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = t.tgrelid AND d.deptype = 'e'
+            JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+            WHERE e.extname IN ('snowflake', 'snowflake_migrate', 'snowflake_partitions') AND NOT c.in_extension
+              AND NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user))
+        THEN
+            PERFORM snowflake_internal.refuse('42501', 'permission denied for tables of the extension',
+                detail => 'A trigger would run with the privileges of each role that changes the table, or replace the one that guards it. '
+                          'The privilege TRIGGER has no effect.',
+                hint => 'Only a superuser can create triggers on these tables.');
+        END IF;
         RETURN;
     END IF;
-    -- Reads no catalog for another table: what that locks, each ALTER TABLE would have locked.
+    -- Reads no catalog for another table: what that locks, each ALTER TABLE would have locked. Where a role may not look
+    -- a name up, the schema is another one, or the role has not altered a table in it.
     FOR restore_table IN
         SELECT c.objid FROM pg_event_trigger_ddl_commands() AS c
         WHERE c.classid = 'pg_class'::regclass AND NOT c.in_extension
-          AND c.objid IN (to_regclass('snowflake_internal.restore'), to_regclass('snowflake_migrate_internal.restore'),
-                          to_regclass('snowflake_partitions_internal.restore'))
+          AND c.objid IN (
+              CASE WHEN has_schema_privilege(to_regnamespace('snowflake_internal')::oid, 'USAGE')
+                   THEN to_regclass('snowflake_internal.restore') END,
+              CASE WHEN has_schema_privilege(to_regnamespace('snowflake_migrate_internal')::oid, 'USAGE')
+                   THEN to_regclass('snowflake_migrate_internal.restore') END,
+              CASE WHEN has_schema_privilege(to_regnamespace('snowflake_partitions_internal')::oid, 'USAGE')
+                   THEN to_regclass('snowflake_partitions_internal.restore') END)
     LOOP
         IF EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = restore_table AND t.tgname = 'restore_row' AND t.tgenabled <> 'A') THEN
             EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER restore_row', restore_table);

@@ -331,6 +331,7 @@ BEGIN
     COMMIT;
     -- Each action has to see what others have done before it.
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    PERFORM snowflake_partitions_internal.limit_locks();
     DELETE FROM snowflake_partitions_internal.settings AS s
     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) s.parent);
     targets := snowflake_partitions_internal.targets(maintain.parent);

@@ -14,7 +14,10 @@ pub(super) fn records_missing(table: &str) -> ErrorReport {
     .set_detail(
         "The table must be in the internal schema of its extension, as that one creates it.",
     )
-    .set_hint("Drop the extension, and create it again.")
+    .set_hint(
+        "If its owner is no superuser any more, use ALTER TABLE ... OWNER TO. \
+         Otherwise drop the extension, and create it again.",
+    )
 }
 
 pub(super) fn null_in_record(table: &str, column: &str) -> ErrorReport {

@@ -49,3 +49,13 @@ REVOKE EXECUTE ON FUNCTION snowflake_stat_reset(), snowflake_start_after(bigint)
 DROP TABLE own, others;
 REVOKE CREATE ON SCHEMA public FROM regress_snowflake_user;
 DROP ROLE regress_snowflake_user, regress_snowflake_owner;
+-- A schema that looks like one of the extensions', and functions that PUBLIC may not execute, keep no role from its own tables.
+CREATE ROLE regress_tenant; CREATE ROLE regress_owner; CREATE SCHEMA regress_owner AUTHORIZATION regress_owner;
+BEGIN;
+CREATE SCHEMA snowflake_partitions_internal AUTHORIZATION regress_tenant;
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_internal FROM PUBLIC;
+SET ROLE regress_owner;
+CREATE TABLE regress_owner.mine (i int); ALTER TABLE regress_owner.mine ADD COLUMN j int;
+CREATE TRIGGER x BEFORE UPDATE ON regress_owner.mine FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
+ROLLBACK;
+DROP SCHEMA regress_owner; DROP ROLE regress_tenant, regress_owner;
