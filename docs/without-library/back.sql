@@ -2,6 +2,7 @@
 \set ON_ERROR_STOP on
 BEGIN;
 SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL quote_all_identifiers = off;
 -- No session of the application waits longer, or is ended by a deadlock. After 55P03 nothing is changed: ROLLBACK, and run it again.
 SET LOCAL lock_timeout = '300ms';
 -- It waits for the clock under the locks.

@@ -3,6 +3,7 @@
 BEGIN;
 -- What other roles have created in other schemas is not found.
 SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL quote_all_identifiers = off;
 -- No session of the application waits longer, or is ended by a deadlock. After 55P03 nothing is changed: ROLLBACK, and run it again.
 SET LOCAL lock_timeout = '300ms';
 -- Which columns, by their dependency on the generator. An expression of which the call is a part is left.

@@ -153,14 +153,16 @@ BEGIN
         PERFORM snowflake_internal.refuse('22023', format('invalid boundary: %s', coalesce(boundary::text, 'NULL')),
             hint => 'Specify a number that no snowflake ID of the column is below, and all older numbers are; 0 if there are none.');
     END IF;
-    -- What another session sets in the meantime is seen once its tables are locked, by a later snapshot.
-    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        PERFORM snowflake_internal.refuse('55000', 'a boundary is set in the isolation level READ COMMITTED',
-            detail => format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-            hint => 'BEGIN ISOLATION LEVEL READ COMMITTED.');
-    END IF;
     known := snowflake_internal.set_boundary_of(target, ids_column);
     IF coalesce(boundary > known[1], true) THEN
+        -- What another session sets in the meantime is seen once its tables are locked, by a later snapshot.
+        IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+            PERFORM snowflake_internal.refuse('55000', 'a boundary is set in the isolation level READ COMMITTED',
+                detail => format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                hint => 'BEGIN ISOLATION LEVEL READ COMMITTED.');
+        ELSIF pg_is_in_recovery() THEN
+            PERFORM snowflake_internal.refuse('25006', 'cannot set a boundary during recovery');
+        END IF;
         PERFORM snowflake_internal.require_login(target);
         PERFORM snowflake_internal.lock_table(c.oid::regclass, 'ACCESS EXCLUSIVE')
         FROM snowflake_internal.tree(ARRAY[target]) AS t (oid)

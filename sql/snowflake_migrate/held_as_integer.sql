@@ -77,12 +77,12 @@ AS $function$
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.name::name) AS c
         WHERE a.name <> '' AND a.type IN ('int2'::regtype, 'int4'::regtype)
     ), statement AS MATERIALIZED (
-        SELECT b.function, b.language, concat(' ', s.tokens, ' ') AS tokens,
-               s.number = count(*) OVER (PARTITION BY b.function) AS is_last
+        -- What is looked for behind each SELECT may be at the end, and any role can create a function: of long ones, nothing.
+        SELECT b.function, b.language, s.number = count(*) OVER (PARTITION BY b.function) AS is_last,
+               CASE WHEN length(s.tokens) <= 10000 AND length(replace(s.tokens, ' select ', '')) >= length(s.tokens) - 8 * 50
+                    THEN concat(' ', s.tokens, ' ') END AS tokens
         FROM body AS b
         CROSS JOIN LATERAL string_to_table(btrim(b.code, ' ;'), ' ; ') WITH ORDINALITY AS s (tokens, number)
-        -- What is looked for behind each SELECT may be at the end. Any role can create a function.
-        WHERE length(s.tokens) <= 10000 AND length(replace(s.tokens, ' select ', '')) >= length(s.tokens) - 8 * 50
     )
     SELECT s.function, s.tokens, i.item, v.item, NULL::bigint, false
     FROM statement AS s

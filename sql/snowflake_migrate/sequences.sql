@@ -70,7 +70,7 @@ AS $function$
     CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
     JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
     JOIN pg_attrdef AS e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
-    WHERE pg_get_expr(e.adbin, e.adrelid) ~ E'::(?:integer|smallint)\\M'
+    WHERE pg_get_expr(e.adbin, e.adrelid) ~ E'^\\(?nextval\\(''(?:[^'']|'''')+''::regclass\\)\\)?::(?:integer|smallint)$'
 $function$;
 
 CREATE FUNCTION snowflake_migrate_internal.sequence_obstacles(keys snowflake_migrate_internal.key[])

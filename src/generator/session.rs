@@ -52,6 +52,7 @@ pub fn resolve() -> Result<&'static Session, Error> {
         return Err(Error::InRecovery);
     }
     let shared = shared::get_or_make()?;
+    shared.end_recovery();
     // What it publishes, its leader has to clear.
     if !shared::leader_is_watched() {
         return Err(Error::LeaderWithoutLibrary);

@@ -183,9 +183,9 @@ pub fn make() -> Result<Shared, Error> {
             arrays.fill(decided.identity.as_ref());
             (&mut (*control.decided.get()))[..text.len()].copy_from_slice(text.as_bytes());
         }
-        // During recovery, transactions of the primary draw by its memory; 0 is for all that are not known.
+        // During recovery, transactions of the primary draw by its memory.
         let first = if pg::server::is_in_recovery() {
-            0
+            super::MADE_IN_RECOVERY
         } else {
             pg::transaction::next_full_id()
         };

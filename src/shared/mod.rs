@@ -89,9 +89,12 @@ struct Header {
     /// Whether no transaction is prepared whose IDs are not known.
     prepared_are_known: AtomicBool,
     /// A transaction ID above those of all transactions that may have drawn before this memory
-    /// was made, with its epoch; 0 if that is not known.
+    /// was made, with its epoch; 0 if that is not known, [`MADE_IN_RECOVERY`] if it is decided later.
     first_xid: AtomicU64,
 }
+
+/// A standby has made the memory. No transaction ID is so high.
+const MADE_IN_RECOVERY: u64 = u64::MAX;
 
 /// Where the arrays are.
 struct Arrays {
@@ -348,11 +351,26 @@ impl Shared {
         }
     }
 
+    /// Recovery is over: what is prepared from now on, by a session that draws, is known.
+    pub fn end_recovery(self) {
+        let first = &self.0.header.first_xid;
+        if first.load(Ordering::Relaxed) == MADE_IN_RECOVERY {
+            let next = pg::transaction::next_full_id();
+            // Another process may have been the first.
+            let _ = first.compare_exchange(
+                MADE_IN_RECOVERY,
+                next,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+    }
+
     /// Whether a transaction that is prepared may have drawn an ID before this memory was made.
     /// If the library was preloaded, that is so for all that are not known.
     pub fn may_precede(self, xid: u32) -> bool {
         match self.0.header.first_xid.load(Ordering::Relaxed) {
-            0 => true,
+            0 | MADE_IN_RECOVERY => true,
             first => pg::transaction::precedes(xid, first as u32),
         }
     }

@@ -5,7 +5,7 @@
 CREATE FUNCTION snowflake_migrate_internal.rename_columns(expression text, former name[], present name[]) RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_rename_columns_wrapper';
 
--- The expressions that use these columns, as the catalog has them. Those that
+-- The expressions that use these columns, as the catalog has them; those of policies with sub-selects are not tried. Those that
 -- partitions and child tables have from their parents are the parents'.
 CREATE FUNCTION snowflake_migrate_internal.expressions(relation regclass, attributes smallint[])
 RETURNS TABLE (description text, kind text, expression text, is_condition boolean) LANGUAGE plpgsql STABLE
@@ -91,8 +91,8 @@ BEGIN
     PERFORM snowflake_migrate_internal.query(relation, query);
     RETURN NULL;
 EXCEPTION
-    -- An owner who may not read the table may alter it. A policy may name tables of other roles. Others may still fail.
-    WHEN insufficient_privilege OR serialization_failure THEN
+    -- An owner who may not read the table may alter it. A policy may call what its owner may not. Others may still fail.
+    WHEN insufficient_privilege THEN
         RETURN '';
     WHEN syntax_error_or_access_rule_violation THEN
         RETURN sqlerrm;

@@ -7,11 +7,11 @@ CREATE VIEW snowflake_migrate.progress AS
            p.rows_done, p.rows_total,
            pg_catalog.round(100::numeric * p.rows_done::numeric / CASE WHEN p.rows_total <> 0::bigint THEN p.rows_total END::numeric,
                             1) AS percent_done,
-           pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
+           pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds >= 0.000001::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
            -- That of indexes and constraints, which follow, is not known.
-           CASE WHEN phase.is_backfill THEN pg_catalog.make_interval(secs => pg_catalog.round(least(
-               (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
-               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END, 100000000000::pg_catalog.float8))) END AS time_left,
+           CASE WHEN phase.is_backfill AND p.run_rows > 0::pg_catalog.float8 THEN pg_catalog.make_interval(secs => pg_catalog.round(
+               least(greatest((p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds / p.run_rows, 0::pg_catalog.float8),
+                     100000000000::pg_catalog.float8))) END AS time_left,
            pace.is_paused, pace.batch_size, pace.pause, pace.max_replay_lag, pace.max_active_sessions,
            pace.max_slot_wal, pace.max_growth, p.waiting_for,
            p.growth, dead.dead_rows, dead.last_vacuum, dead.held_back_by AS vacuum_held_back_by
@@ -29,7 +29,7 @@ CREATE VIEW snowflake_migrate.progress AS
           FROM snowflake_migrate_internal.progress AS s
           -- The owner of a table can write any row about it, and the view is for all roles: sums stay in their ranges.
           WHERE s.rows_done BETWEEN 0::bigint AND 1000000000000000 AND s.rows_total BETWEEN 0::bigint AND 1000000000000000
-            AND s.run_rows BETWEEN 0::bigint AND 1000000000000000
+            AND s.run_rows BETWEEN 0::bigint AND 1000000000000
             AND s.run_seconds BETWEEN 0::pg_catalog.float8 AND 1000000000::pg_catalog.float8
             AND coalesce(s.bytes_before, 0::bigint) BETWEEN 0::bigint AND 1000000000000000
             AND coalesce(s.bytes_now, 0::bigint) BETWEEN 0::bigint AND 1000000000000000

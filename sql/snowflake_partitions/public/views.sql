@@ -13,7 +13,7 @@ DECLARE
 BEGIN
     FOR target IN
         SELECT s.parent, pg_has_role(c.relowner, 'USAGE') AS is_owner FROM snowflake_partitions_internal.settings AS s
-        JOIN pg_class AS c ON c.oid = s.parent AND c.relkind = 'p' AND c.relpersistence <> 't' ORDER BY s.parent
+        JOIN pg_class AS c ON c.oid = s.parent AND c.relkind = 'p' AND NOT pg_is_other_temp_schema(c.relnamespace) ORDER BY s.parent
     LOOP
         BEGIN
             RETURN QUERY
@@ -58,6 +58,7 @@ CREATE VIEW snowflake_partitions.status AS
            p.missing, coalesce(p.due, 0) AS due, coalesce(p.kept, 0) AS kept, p.default_bytes
     FROM snowflake_partitions_internal.settings AS s
     JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) s.parent AND c.relkind OPERATOR(pg_catalog.=) 'p'
+        AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
     LEFT JOIN (SELECT q.parent,
                  CASE WHEN pg_catalog.bool_and(q.name IS NOT NULL) THEN pg_catalog.count(*) FILTER (WHERE q.relation IS NULL) END AS missing,
                  pg_catalog.count(*) FILTER (WHERE q.is_due AND q.kept_because IS NULL) AS due,

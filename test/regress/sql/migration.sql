@@ -113,13 +113,12 @@ SELECT table_name, f FROM snowflake_migrate.survey(), unnest(findings) AS f ORDE
 SELECT table_name, f FROM snowflake_migrate.survey(keep_sequence => true), unnest(findings) AS f ORDER BY 1, f COLLATE "C";
 DROP FUNCTION ids(), add();
 DROP TABLE short, long, narrowed; DROP SEQUENCE numbers;
--- A policy that accepts integers only; another names a table of another role.
-CREATE ROLE regress_other; CREATE TABLE others (id integer); ALTER TABLE others OWNER TO regress_other;
+-- A policy that accepts integers only.
 CREATE TABLE guarded (id serial PRIMARY KEY); ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
 CREATE FUNCTION may_see(integer) RETURNS boolean LANGUAGE sql AS 'SELECT $1 > 0';
 CREATE POLICY seen ON guarded FOR SELECT USING (may_see(id));
-CREATE POLICY listed ON guarded FOR SELECT USING (id IN (SELECT o.id FROM others AS o));
+CREATE POLICY counted ON guarded FOR SELECT USING (id > 0);
 SELECT snowflake_migrate.plan('guarded');
 DROP POLICY seen ON guarded;
 SELECT count(*) > 0 AS is_planned FROM snowflake_migrate.plan('guarded');
-DROP TABLE guarded, others; DROP FUNCTION may_see; DROP ROLE regress_other;
+DROP TABLE guarded; DROP FUNCTION may_see;

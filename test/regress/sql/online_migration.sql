@@ -62,6 +62,16 @@ CALL snowflake_migrate.pace('bills', max_growth => '-1 GB');
 CALL snowflake_migrate.pace('bills', max_growth => 'much');
 CALL snowflake_migrate.pace('bills', max_slot_wal => '0', max_growth => '0');
 SELECT max_slot_wal, max_growth FROM snowflake_migrate.progress;
+-- No rate before the first batch; nor of figures that the owner has made up, for whom the view does not fail.
+SELECT rows_per_second, time_left FROM snowflake_migrate.progress;
+BEGIN;
+SELECT snowflake_migrate_internal.keep_progress(jsonb_populate_record(p, '{"run_rows": 1000000000000, "run_seconds": 1e-300}'))
+FROM snowflake_migrate_internal.progress AS p WHERE target = 'bills'::regclass;
+SELECT rows_per_second, time_left FROM snowflake_migrate.progress;
+SELECT snowflake_migrate_internal.keep_progress(jsonb_populate_record(p, '{"rows_done": 1000000000000000, "rows_total": 0, "run_rows": 1, "run_seconds": 1000000000}'))
+FROM snowflake_migrate_internal.progress AS p WHERE target = 'bills'::regclass;
+SELECT rows_per_second, time_left FROM snowflake_migrate.progress;
+ROLLBACK;
 CALL snowflake_migrate.backfill('bills');
 SELECT rows_done, growth >= 0 AS has_growth, vacuum_held_back_by IS NULL AS is_free, waiting_for FROM snowflake_migrate.progress;
 CALL snowflake_migrate.revert('bills');
