@@ -529,12 +529,13 @@ fn tables_of_any_shape_are_watched() -> Result<()> {
          CREATE TABLE parted (x int, id bigint DEFAULT snowflake_nextval()) PARTITION BY RANGE (x);
          CREATE TABLE part_1 (id bigint, x int); ALTER TABLE parted ATTACH PARTITION part_1 FOR VALUES FROM (0) TO (10);
          CREATE TABLE collected (id bigint PRIMARY KEY, note text);
+         CREATE DOMAIN key AS bigint; CREATE TABLE by_domain (id key DEFAULT snowflake_nextval());
          CREATE TABLE none (id int PRIMARY KEY);
          CREATE TABLE other_trigger (id bigint DEFAULT snowflake_nextval());
          CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
          CREATE TRIGGER snowflake_watch AFTER INSERT ON other_trigger FOR EACH ROW EXECUTE FUNCTION f()",
     )?;
-    let refused_text = client.refused("CALL snowflake_watch()", "42710")?;
+    let refused_text = client.refused("CALL snowflake_watch('other_trigger')", "42710")?;
     ensure!(
         refused_text.message.contains("other_trigger"),
         "{refused_text}"
@@ -549,7 +550,7 @@ fn tables_of_any_shape_are_watched() -> Result<()> {
                     FROM pg_trigger WHERE tgname = 'snowflake_watch'";
     client.answers(
         triggers,
-        "\"Odd table\" R, collected R, part_1 R, part_2 R, parted R",
+        "\"Odd table\" R, by_domain R, collected R, part_1 R, part_2 R, parted R",
     )?;
     let id = |client: &mut Client, n: i32| {
         client.number(&format!(
@@ -564,6 +565,7 @@ fn tables_of_any_shape_are_watched() -> Result<()> {
         "INSERT INTO parted VALUES (1, $)",
         "INSERT INTO parted VALUES (11, $)",
         "INSERT INTO collected VALUES ($)",
+        "INSERT INTO by_domain VALUES ($)",
     ]
     .iter()
     .enumerate()
@@ -576,7 +578,7 @@ fn tables_of_any_shape_are_watched() -> Result<()> {
     client.batch_execute("INSERT INTO \"Odd table\" VALUES (NULL, NULL); INSERT INTO collected VALUES (-5), (0), (1), (9223372036854775807)")?;
     // A dump has the trigger as it is.
     client.batch_execute("RESET session_replication_role; DROP TRIGGER snowflake_watch ON collected; DROP TRIGGER snowflake_watch ON parted")?;
-    client.answers(triggers, "\"Odd table\" R")?;
+    client.answers(triggers, "\"Odd table\" R, by_domain R")?;
     Ok(())
 }
 
