@@ -8,19 +8,24 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT coalesce(
         (SELECT format('Foreign key %s of %s refers to the table.', quote_ident(k.conname), k.conrelid::regclass)
-         FROM pg_constraint AS k WHERE k.contype = 'f' AND k.confrelid IN (parent, rest) AND k.conparentid = 0
+         FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conparentid = 0
+           AND k.confrelid = ANY (rest || snowflake_partitions_internal.with_ancestors(parent))
          ORDER BY k.conname LIMIT 1),
         (SELECT format('Trigger %s of %s would fire.', quote_ident(t.tgname), t.tgrelid::regclass)
-         FROM pg_trigger AS t WHERE t.tgrelid IN (parent, rest) AND NOT t.tgisinternal
+         FROM pg_trigger AS t
+         WHERE t.tgrelid IN (parent, rest) AND NOT t.tgisinternal
+           AND (t.tgenabled IN ('A', CASE current_setting('session_replication_role') WHEN 'replica' THEN 'R' ELSE 'O' END)
+                -- The partition gets its copy anew.
+                OR EXISTS (SELECT FROM pg_trigger AS o WHERE o.tgrelid = rest AND o.tgparentid = t.oid AND o.tgenabled <> t.tgenabled))
          ORDER BY t.tgname LIMIT 1),
         (SELECT format('Rule %s of %s would apply.', quote_ident(r.rulename), r.ev_class::regclass)
          FROM pg_rewrite AS r WHERE r.ev_class IN (parent, rest) ORDER BY r.rulename LIMIT 1),
         (SELECT format('Publication %s has the table.', quote_ident(p.pubname))
          FROM pg_publication AS p
          WHERE p.puballtables
-            OR EXISTS (SELECT FROM pg_publication_rel AS r WHERE r.prpubid = p.oid AND r.prrelid IN (parent, rest))
+            OR EXISTS (SELECT FROM pg_publication_rel AS r WHERE r.prpubid = p.oid AND r.prrelid = ANY (rest || snowflake_partitions_internal.with_ancestors(parent)))
             OR EXISTS (SELECT FROM pg_publication_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.pnnspid
-                       WHERE n.pnpubid = p.oid AND c.oid IN (parent, rest))
+                       WHERE n.pnpubid = p.oid AND c.oid = ANY (rest || snowflake_partitions_internal.with_ancestors(parent)))
          ORDER BY p.pubname LIMIT 1),
         (SELECT format('%s is no plain table of the same owner.', rest)
          FROM pg_class AS c, pg_class AS o WHERE c.oid = rest AND o.oid = parent AND (c.relkind <> 'r' OR c.relowner <> o.relowner)),

@@ -10,6 +10,10 @@ DECLARE
     held text[];
 BEGIN
     SELECT c.oid::regclass AS relation, format('%I.%I', n.nspname, c.relname) AS name,
+           -- The columns can be in another order in the two.
+           (SELECT string_agg(quote_ident(l.attname), ', ' ORDER BY l.attnum) FROM pg_attribute AS l
+            WHERE l.attrelid = o.oid AND l.attnum > 0 AND NOT l.attisdropped AND l.attgenerated = '') AS columns,
+           snowflake_partitions_internal.move_obstacle(o.oid::regclass, c.oid::regclass) AS obstacle,
            format('%I.%I', m.nspname, o.relname) AS parent, a.attname
     INTO rest
     FROM pg_partitioned_table AS p
@@ -32,11 +36,11 @@ BEGIN
     END;
     IF held[1] <> '0' THEN
         PERFORM snowflake_internal.refuse('23514', format('the DEFAULT partition %s already has rows of these partitions', rest.name),
-            detail => format('It has %s, with IDs from %s to %s.', CASE held[1] WHEN '1' THEN '1 row' ELSE held[1] || ' rows' END,
-                             snowflake_internal.time_of(held[2]::bigint), snowflake_internal.time_of(held[3]::bigint)),
+            detail => concat_ws(' ', format('It has %s, with IDs from %s to %s.', CASE held[1] WHEN '1' THEN '1 row' ELSE held[1] || ' rows' END,
+                             snowflake_internal.time_of(held[2]::bigint), snowflake_internal.time_of(held[3]::bigint)), rest.obstacle),
             hint => format('In one transaction: ALTER TABLE %1$s DETACH PARTITION %2$s; the statements of this function; '
-                           'WITH moved AS (DELETE FROM %2$s WHERE %3$s RETURNING *) INSERT INTO %1$s SELECT * FROM moved; '
-                           'ALTER TABLE %1$s ATTACH PARTITION %2$s DEFAULT.', rest.parent, rest.name, condition));
+                           'WITH moved AS (DELETE FROM %2$s WHERE %3$s RETURNING %4$s) INSERT INTO %1$s (%4$s) OVERRIDING SYSTEM VALUE SELECT * FROM moved; '
+                           'ALTER TABLE %1$s ATTACH PARTITION %2$s DEFAULT.', rest.parent, rest.name, condition, rest.columns));
     END IF;
 END
 $function$;

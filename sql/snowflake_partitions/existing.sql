@@ -61,8 +61,16 @@ AS $function$
     WHERE NOT p.is_default AND coalesce(p.high, 1) > 0
 $function$;
 
--- The foreign keys to a table: those to the partitioned table have children for each partition.
-CREATE FUNCTION snowflake_partitions_internal.references_to(target regclass)
+-- A table, and what it is a partition of: rows that refer to these, or publications of them, concern its rows.
+CREATE FUNCTION snowflake_partitions_internal.with_ancestors(parent regclass)
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT parent || ARRAY(SELECT a.relid FROM pg_partition_ancestors(parent) AS a (relid) WHERE a.relid <> parent)
+$function$;
+
+-- The foreign keys to tables: those to a partitioned table have children for each partition.
+CREATE FUNCTION snowflake_partitions_internal.references_to(targets regclass[])
 RETURNS TABLE (constraint_name name, relation regclass, column_name name, key_name name)
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -72,5 +80,5 @@ AS $function$
     CROSS JOIN LATERAL unnest(k.conkey, k.confkey) AS u (fk, pk)
     JOIN pg_attribute AS f ON f.attrelid = k.conrelid AND f.attnum = u.fk
     JOIN pg_attribute AS p ON p.attrelid = k.confrelid AND p.attnum = u.pk
-    WHERE k.contype = 'f' AND k.confrelid = target AND k.conparentid = 0
+    WHERE k.contype = 'f' AND k.confrelid = ANY (targets) AND k.conparentid = 0
 $function$;

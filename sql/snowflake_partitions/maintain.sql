@@ -3,6 +3,18 @@
 -- short time, and is repeated later. What was decided before is looked at again under the lock:
 -- settings may have changed, and another call may have done it.
 
+-- Removes the settings of tables that were dropped: a later one may get the OID.
+CREATE FUNCTION snowflake_partitions_internal.forget_dropped()
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    DELETE FROM snowflake_partitions_internal.settings AS s
+    WHERE s.parent IN (SELECT d.parent FROM snowflake_partitions_internal.settings AS d
+                       WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = d.parent) FOR UPDATE SKIP LOCKED);
+END
+$function$;
+
 -- The tables that a call maintains. The caller must have the privileges of the owner of a
 -- table that is named; otherwise tables without these are left out. A table that refers to
 -- others precedes them, because their rows can only be dropped after its own. A table with
@@ -72,8 +84,8 @@ BEGIN
     IF is_there THEN
         RETURN false;
     END IF;
-    IF rest IS NOT NULL AND (SELECT c.relkind IN ('r', 'p') FROM pg_class AS c WHERE c.oid = rest) THEN
-        PERFORM snowflake_internal.lock_table(rest, 'ACCESS EXCLUSIVE');
+    IF rest IS NOT NULL THEN
+        PERFORM snowflake_internal.lock_table(rest, 'ACCESS EXCLUSIVE') FROM pg_class AS c WHERE c.oid = rest AND c.relkind IN ('r', 'p');
         IF snowflake_partitions_internal.has_rows(parent, rest, range) THEN
             PERFORM snowflake_partitions_internal.require_movable(parent, rest, range);
             PERFORM snowflake_internal.run(parent, s)
@@ -94,7 +106,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     IF NOT EXISTS (
-        SELECT FROM snowflake_partitions_internal.references_to(parent) AS r
+        SELECT FROM snowflake_partitions_internal.references_to(snowflake_partitions_internal.with_ancestors(parent)) AS r
         WHERE r.key_name = (snowflake_partitions_internal.key_of(parent)).column_name
           AND NOT EXISTS (
               SELECT FROM pg_index AS i
@@ -196,14 +208,27 @@ BEGIN
 END
 $function$;
 
--- Reports it. The table's settings keep the first one of a call.
+-- The first error with a table in a call, by its code. It is not kept if the row is locked, or if the table was dropped or
+-- given to another role in the meantime: the call goes on with the others.
+CREATE FUNCTION snowflake_partitions_internal.note_error(parent regclass, code text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    PERFORM snowflake_partitions_internal.limit_locks();
+    UPDATE snowflake_partitions_internal.settings AS s SET error_code = coalesce(s.error_code, code) WHERE s.parent = note_error.parent;
+EXCEPTION WHEN OTHERS THEN
+    NULL;
+END
+$function$;
+
 CREATE FUNCTION snowflake_partitions_internal.failed(parent regclass, code text, message text, detail text, hint text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     PERFORM snowflake_partitions_internal.warn(parent, code, message, detail, hint);
-    UPDATE snowflake_partitions_internal.settings AS s SET error_code = coalesce(s.error_code, code) WHERE s.parent = failed.parent;
+    PERFORM snowflake_partitions_internal.note_error(parent, code);
 END
 $function$;
 
@@ -219,18 +244,24 @@ DECLARE
     detail text;
     hint text;
 BEGIN
-    UPDATE snowflake_partitions_internal.settings AS s SET started_at = clock_timestamp(), ended_at = NULL, error_code = NULL
-    WHERE s.parent = begin_table.parent;
     -- The bounds of a partition are not read while it is locked.
     PERFORM snowflake_partitions_internal.limit_locks();
-    RETURN ARRAY(SELECT a FROM snowflake_partitions_internal.ahead(parent, at) AS a ORDER BY a.low LIMIT 2000);
+    UPDATE snowflake_partitions_internal.settings AS s SET started_at = clock_timestamp(), ended_at = NULL, error_code = NULL
+    WHERE s.parent = begin_table.parent;
+    BEGIN
+        RETURN ARRAY(SELECT a FROM snowflake_partitions_internal.ahead(parent, at) AS a ORDER BY a.low LIMIT 2000);
+    EXCEPTION WHEN lock_not_available THEN
+        RETURN NULL;
+    WHEN OTHERS THEN
+        GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+        PERFORM snowflake_partitions_internal.failed(parent, code, message, detail, hint);
+        RETURN '{}';
+    END;
 EXCEPTION WHEN lock_not_available THEN
     RETURN NULL;
 WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    UPDATE snowflake_partitions_internal.settings AS s SET started_at = clock_timestamp(), ended_at = NULL, error_code = NULL
-    WHERE s.parent = begin_table.parent;
-    PERFORM snowflake_partitions_internal.failed(parent, code, message, detail, hint);
+    -- Given to another role in the meantime.
+    RAISE WARNING 'partitions of %: %', parent, SQLERRM USING ERRCODE = SQLSTATE;
     RETURN '{}';
 END
 $function$;
@@ -293,6 +324,8 @@ BEGIN
     SET ended_at = clock_timestamp(), kept = all_kept,
         succeeded_at = CASE WHEN s.error_code IS NULL THEN clock_timestamp() ELSE s.succeeded_at END
     WHERE s.parent = end_table.parent;
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'partitions of %: the end of the call is not recorded: %', parent, SQLERRM USING ERRCODE = SQLSTATE;
 END
 $function$;
 
@@ -331,9 +364,7 @@ BEGIN
     COMMIT;
     -- Each action has to see what others have done before it.
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    PERFORM snowflake_partitions_internal.limit_locks();
-    DELETE FROM snowflake_partitions_internal.settings AS s
-    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) s.parent);
+    PERFORM snowflake_partitions_internal.forget_dropped();
     targets := snowflake_partitions_internal.targets(maintain.parent);
     COMMIT;
     FOREACH target IN ARRAY targets LOOP
@@ -406,7 +437,7 @@ DECLARE
 BEGIN
     IF outcome = 'locked' OR outcome IS NULL AND code = '55P03' THEN
         problem := format('%s was locked.', target);
-        UPDATE snowflake_partitions_internal.settings AS s SET error_code = coalesce(s.error_code, '55P03') WHERE s.parent = target;
+        PERFORM snowflake_partitions_internal.note_error(target, '55P03');
     ELSIF outcome IS NULL AND code IS NOT NULL THEN
         problem := format('%s: SQLSTATE %s.', target, code);
     END IF;

@@ -15,7 +15,7 @@ BEGIN
         RETURN;
     END IF;
     FOR foreign_key IN
-        SELECT r.relation, r.column_name FROM snowflake_partitions_internal.references_to(parent) AS r
+        SELECT r.relation, r.column_name FROM snowflake_partitions_internal.references_to(snowflake_partitions_internal.with_ancestors(parent)) AS r
         WHERE r.key_name = referenced.key_name
     LOOP
         BEGIN
@@ -35,28 +35,31 @@ BEGIN
 END
 $function$;
 
--- Why a partition that is due cannot be dropped, as the catalog says; NULL if nothing there
--- prevents it. DROP without CASCADE fails in these cases.
+-- Why a partition that is due cannot be dropped, as the catalog says of it and its own partitions; NULL if nothing there
+-- prevents it. DROP without CASCADE fails if others depend on them, and asks nobody else who owns one below.
 CREATE FUNCTION snowflake_partitions_internal.catalog_reason(parent regclass, relation regclass)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE
+    SELECT CASE WHEN c.oid = catalog_reason.relation THEN r.reason ELSE format('of %s, %s', c.oid::regclass, r.reason) END
+    FROM snowflake_internal.tree(ARRAY[catalog_reason.relation]) AS t (oid)
+    JOIN pg_class AS c ON c.oid = t.oid
+    JOIN pg_class AS o ON o.oid = parent
+    LEFT JOIN LATERAL (SELECT r.* FROM snowflake_partitions_internal.references_to(ARRAY[c.oid::regclass]) AS r
+                       WHERE r.relation <> c.oid ORDER BY r.relation LIMIT 1) AS x ON true
+    LEFT JOIN LATERAL (
+        SELECT w.ev_class::regclass AS relation
+        FROM pg_depend AS d JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.deptype = 'n' AND w.ev_class <> d.refobjid
+        ORDER BY w.ev_class LIMIT 1) AS v ON true
+    CROSS JOIN LATERAL (SELECT CASE
         WHEN c.relkind NOT IN ('r', 'p') THEN 'it is not a table of this database'
         WHEN c.relowner <> o.relowner THEN format('it belongs to another role, %s', quote_ident(pg_get_userbyid(c.relowner)))
         WHEN x.relation IS NOT NULL THEN
             format('foreign key %s of %s refers to the partition itself', quote_ident(x.constraint_name), x.relation)
-        WHEN v.relation IS NOT NULL THEN format('%s depends on it', v.relation) END
-    FROM pg_class AS c
-    JOIN pg_class AS o ON o.oid = parent
-    LEFT JOIN LATERAL (SELECT r.* FROM snowflake_partitions_internal.references_to(catalog_reason.relation) AS r
-                       WHERE r.relation <> catalog_reason.relation ORDER BY r.relation LIMIT 1) AS x ON true
-    LEFT JOIN LATERAL (
-        SELECT w.ev_class::regclass AS relation
-        FROM pg_depend AS d JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = catalog_reason.relation AND d.deptype = 'n' AND w.ev_class <> d.refobjid
-        ORDER BY w.ev_class LIMIT 1) AS v ON true
-    WHERE c.oid = catalog_reason.relation
+        WHEN v.relation IS NOT NULL THEN format('%s depends on it', v.relation) END) AS r (reason)
+    WHERE r.reason IS NOT NULL
+    ORDER BY c.oid <> catalog_reason.relation, c.oid LIMIT 1
 $function$;
 
 -- Fails where the clock has jumped ahead by more than snowflake.max_clock_step since the server

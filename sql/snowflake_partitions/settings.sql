@@ -17,7 +17,7 @@ CREATE TABLE snowflake_partitions_internal.settings (
     succeeded_at timestamp with time zone,
     kept integer,
     error_code text CHECK (pg_catalog.length(error_code) OPERATOR(pg_catalog.=) 5),
-    CONSTRAINT settings_step_is_positive CHECK (pg_catalog.isfinite(step) AND step OPERATOR(pg_catalog.>) '0'::pg_catalog.interval),
+    CONSTRAINT settings_step_is_a_minute CHECK (pg_catalog.isfinite(step) AND step OPERATOR(pg_catalog.>=) '1 minute'::pg_catalog.interval),
     CONSTRAINT settings_ahead_is_not_negative CHECK (pg_catalog.isfinite(ahead) AND ahead OPERATOR(pg_catalog.>=) '0'::pg_catalog.interval),
     CONSTRAINT settings_keep_is_not_negative CHECK (pg_catalog.isfinite(keep) AND keep OPERATOR(pg_catalog.>=) '0'::pg_catalog.interval),
     CONSTRAINT settings_ahead_is_at_most_2000_steps CHECK (
@@ -55,7 +55,10 @@ BEGIN
         FROM (SELECT NEW.parent AS oid WHERE TG_OP <> 'DELETE' UNION SELECT OLD.parent WHERE TG_OP <> 'INSERT') AS t
         LEFT JOIN pg_class AS c ON c.oid = t.oid
     LOOP
-        IF relation.relname IS NULL AND TG_OP <> 'DELETE' THEN
+        IF relation.relname IS NULL AND TG_OP = 'UPDATE' THEN
+            -- Dropped while maintain() runs.
+            RETURN NULL;
+        ELSIF relation.relname IS NULL AND TG_OP = 'INSERT' THEN
             PERFORM snowflake_internal.refuse('42P01', format('relation with OID %s does not exist', relation.oid::oid));
         ELSIF NOT pg_has_role(relation.relowner, 'USAGE') THEN
             PERFORM snowflake_internal.refuse('42501', format('must be owner of table %s', relation.relname));
@@ -63,6 +66,10 @@ BEGIN
     END LOOP;
     IF TG_OP = 'DELETE' THEN
         RETURN OLD;
+    ELSIF TG_OP = 'UPDATE' AND (NEW.parent, NEW.step, NEW.time_zone, NEW.ahead, NEW.keep)
+                               IS NOT DISTINCT FROM (OLD.parent, OLD.step, OLD.time_zone, OLD.ahead, OLD.keep) THEN
+        -- What maintain() keeps. A time zone may be gone since.
+        RETURN NEW;
     END IF;
     -- These reject other tables, and an unknown time zone.
     PERFORM snowflake_partitions_internal.key_of(NEW.parent);

@@ -31,7 +31,7 @@ BEGIN
         END LOOP;
         FOR part IN
             SELECT snowflake_partitions_internal.name_of(a.relation) AS name, a.*
-            FROM snowflake_partitions_internal.assessed(target, at) AS a
+            FROM snowflake_partitions_internal.assessed(target, at) AS a ORDER BY a.is_detaching DESC, a.low NULLS FIRST
         LOOP
             IF part.is_detaching THEN
                 RETURN NEXT format('ALTER TABLE %s DETACH PARTITION %s FINALIZE', name, part.name);

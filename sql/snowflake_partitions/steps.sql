@@ -38,6 +38,7 @@ AS $function$
 DECLARE
     parts record;
     boundary timestamp with time zone := since;
+    local_at timestamp;
 BEGIN
     IF time_zone IS NULL THEN
         RETURN since + count * step;
@@ -45,11 +46,11 @@ BEGIN
     parts := snowflake_partitions_internal.parts_of(step);
     -- Only then: local time does not tell the two hours apart that are repeated
     -- when daylight saving time ends.
-    IF parts.months <> 0 THEN
-        boundary := (boundary AT TIME ZONE time_zone + count * make_interval(months => parts.months)) AT TIME ZONE time_zone;
-    END IF;
-    IF parts.days <> 0 THEN
-        boundary := (boundary AT TIME ZONE time_zone + count * make_interval(days => parts.days)) AT TIME ZONE time_zone;
+    IF parts.months <> 0 OR parts.days <> 0 THEN
+        -- There are days without a midnight. Others have one.
+        local_at := CASE WHEN snowflake_partitions_internal.is_midnight(since, time_zone)
+                         THEN date_trunc('day', since AT TIME ZONE time_zone) ELSE since AT TIME ZONE time_zone END;
+        boundary := (local_at + count * make_interval(months => parts.months, days => parts.days)) AT TIME ZONE time_zone;
     END IF;
     RETURN boundary + count * parts.rest;
 END

@@ -709,6 +709,8 @@ pub struct SortKey<'a> {
     pub expr: Expr<'a>,
     /// The operator that puts it in order.
     pub operator: pg_sys::Oid,
+    /// Where a NULL goes.
+    pub nulls_first: bool,
 }
 
 /// A table of the query that is being planned; a partitioned table as a whole.
@@ -949,6 +951,7 @@ impl<'a> BaseRelation<'a> {
                     Some(SortKey {
                         expr: Expr::new((*entry).expr.cast()),
                         operator: (*key).sortop,
+                        nulls_first: (*key).nulls_first,
                     })
                 })
                 .collect()

@@ -35,9 +35,11 @@ pub fn apply(relation: BaseRelation<'_>, functions: &Functions) {
     else {
         return;
     };
-    // A NULL is one in both keys, so the first one says where it goes.
+    // A NULL is one in both keys. But if the layout is, only the second one has others.
     let is_by_id = second.is_none_or(|second| {
-        second.expr.is_same(time.id) && Comparison::of_integers(second.operator) == Some(direction)
+        second.expr.is_same(time.id)
+            && second.nulls_first == first.nulls_first
+            && Comparison::of_integers(second.operator) == Some(direction)
     });
     // An index on the time itself gives the order as it was written.
     if is_by_id && !is_arranged(relation, functions.readers()) {

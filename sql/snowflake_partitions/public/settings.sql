@@ -12,12 +12,12 @@ BEGIN
     LOOP
         PERFORM snowflake_internal.refuse('22004', format('%s must not be NULL', argument.name));
     END LOOP;
-    IF NOT isfinite(step) OR step <= interval '0' OR NOT isfinite(ahead) OR ahead < interval '0'
+    IF NOT isfinite(step) OR step < interval '1 minute' OR NOT isfinite(ahead) OR ahead < interval '0'
        OR NOT coalesce(isfinite(keep) AND keep >= interval '0', true) OR greatest(step, ahead, keep) > interval '1000 years'
     THEN
         PERFORM snowflake_internal.refuse('22023', 'invalid settings of partitions',
             detail => format('step is %s, ahead %s and keep %s.', step, ahead, coalesce(keep::text, 'NULL')),
-            hint => 'step must be positive, ahead and keep not negative, and none more than 1000 years. keep is NULL if no partition is to be dropped.');
+            hint => 'step must be a minute or more, ahead and keep not negative, and none more than 1000 years. keep is NULL if no partition is to be dropped.');
     ELSIF date_part('epoch', ahead) > 2000 * date_part('epoch', step) THEN
         PERFORM snowflake_internal.refuse('22023', format('%s ahead would be more than 2000 partitions of %s each', ahead, step));
     END IF;

@@ -95,6 +95,32 @@ SELECT snowflake_partitions_internal.statements('berlin', '2026-03-29 12:00+00')
 SELECT snowflake_partitions_internal.step_start('2026-10-25 12:00+00', s::interval, 'Europe/Berlin') AS "start", s AS step
 FROM unnest(ARRAY['1 day', '7 days', '1 month', '3 months', '1 year']) AS s;
 SELECT snowflake_partitions_internal.zone_of('1 day', 'Europe/Berlin'), snowflake_partitions_internal.zone_of('6 hours', 'Europe/Berlin');
+-- A day that begins at one o'clock: the next begins at midnight.
+CREATE TABLE beirut (id bigint) PARTITION BY RANGE (id);
+SELECT snowflake_partitions.configure('beirut', '1 day', 'Asia/Beirut', '1 day');
+CALL snowflake_partitions_internal.maintain('beirut', '2026-03-29 10:00+03', 1, 0);
+CALL snowflake_partitions_internal.maintain('beirut', '2026-03-31 10:00+03', 1, 0);
+SELECT name, since AT TIME ZONE 'Asia/Beirut' AS since FROM snowflake_partitions_internal.shown('2026-03-31 10:00+03') WHERE parent = 'beirut'::regclass;
+-- A time zone that is gone is an error of its table.
+ALTER TABLE snowflake_partitions_internal.settings DISABLE TRIGGER check_settings;
+UPDATE snowflake_partitions_internal.settings SET time_zone = 'Nowhere/Near' WHERE parent = 'beirut'::regclass;
+ALTER TABLE snowflake_partitions_internal.settings ENABLE ALWAYS TRIGGER check_settings;
+CALL snowflake_partitions_internal.maintain(NULL, '2026-03-28 12:00+00', 1, 0);
+SELECT parent, error_code FROM snowflake_partitions.status ORDER BY parent::text;
+DROP TABLE beirut;
+-- What is below a partition keeps it; what does not fire, and columns in another order, do not prevent a move.
+CREATE TABLE deep (id bigint PRIMARY KEY, a bigint, b bigint) PARTITION BY RANGE (id);
+SELECT format('CREATE TABLE deep_1 PARTITION OF deep FOR VALUES FROM (%s) TO (%s) PARTITION BY RANGE (id)', snowflake_min_id('2026-03-01 00:00+00'), snowflake_min_id('2026-03-02 00:00+00')) \gexec
+CREATE TABLE leaf PARTITION OF deep_1 DEFAULT; CREATE VIEW of_leaf AS SELECT id FROM leaf;
+CREATE TABLE rest (b bigint, a bigint, id bigint NOT NULL); ALTER TABLE deep ATTACH PARTITION rest DEFAULT;
+INSERT INTO deep VALUES (snowflake_compose('2026-03-02 12:00+00', 0, 0, 0), 1, 2);
+CREATE TRIGGER seen AFTER INSERT ON deep FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
+SELECT snowflake_partitions.ddl('deep', '2026-03-02', '2026-03-03', '1 day', 'UTC');
+ALTER TABLE deep DISABLE TRIGGER seen;
+SELECT snowflake_partitions.configure('deep', '1 day', 'UTC', '0 days', '0 days');
+CALL snowflake_partitions_internal.maintain('deep', '2026-03-02 13:00+00', 1, 0);
+SELECT tableoid::regclass, a, b FROM deep;
+DROP TABLE deep CASCADE;
 -- Settings.
 SELECT snowflake_partitions.configure('berlin', '0 days', 'UTC');
 SELECT snowflake_partitions.configure('berlin', '1 day 1 hour', 'UTC');

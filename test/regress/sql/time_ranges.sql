@@ -169,6 +169,9 @@ SELECT c.* FROM unnest(ARRAY[
     $$few WHERE date_trunc('day', snowflake_timestamp(id) AT TIME ZONE 'AAA-160BBB160,M3.2.0,M11.1.0') AT TIME ZONE 'AAA-160BBB160,M3.2.0,M11.1.0' <= '2025-02-20 00:00+00'$$,
     $$few WHERE extract(epoch FROM snowflake_timestamp(id)) > 1e-400$$]) WITH ORDINALITY AS q (source, place)
 CROSS JOIN LATERAL counts('SELECT count(*) FROM ' || q.source) AS c ORDER BY q.place;
+CREATE TABLE sparse (id bigint); INSERT INTO sparse VALUES (NULL), (1), (2);
+SELECT coalesce(id::text, 'NULL') AS shown FROM sparse ORDER BY snowflake_timestamp(id, (SELECT NULL::text)) NULLS FIRST, id;
+DROP TABLE sparse;
 -- No function is called that the user may not execute and has not written.
 DELETE FROM few; CREATE ROLE regress_decoder; GRANT SELECT ON few TO regress_decoder;
 REVOKE EXECUTE ON FUNCTION snowflake_timestamp(bigint, text) FROM PUBLIC;

@@ -185,6 +185,11 @@ fn a_lock_that_is_held_fails_a_call_for_its_table() -> Result<()> {
     let b = "SELECT missing FROM snowflake_partitions.status WHERE parent = 'b'::regclass";
     client.answers(b, 0)?;
     holder.batch_execute("ROLLBACK")?;
+    // Its settings are being changed.
+    holder.batch_execute("BEGIN; UPDATE snowflake_partitions_internal.settings SET ahead = '21 days' WHERE parent = 'a'::regclass")?;
+    let locked = client.refused("CALL snowflake_partitions.maintain(attempts => 1)", "55000")?;
+    assert_eq!(locked.detail, "public.a was locked.");
+    holder.batch_execute("ROLLBACK")?;
     client.batch_execute("CALL snowflake_partitions.maintain()")?;
     client.answers(LEFT, "0 0")?;
     Ok(())
