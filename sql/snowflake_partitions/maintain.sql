@@ -78,14 +78,18 @@ DECLARE
     is_there boolean;
     rest regclass;
 BEGIN
+    -- Rows of a foreign table, which PostgreSQL does not look for, before the lock.
+    PERFORM snowflake_partitions_internal.require_movable(parent, p.relation, range)
+    FROM snowflake_partitions_internal.existing(parent) AS p JOIN pg_class AS c ON c.oid = p.relation AND c.relkind = 'f'
+    WHERE p.is_default AND snowflake_partitions_internal.has_rows(parent, p.relation, range);
     PERFORM snowflake_internal.lock_table(parent, 'ACCESS EXCLUSIVE');
     SELECT bool_or(p.low = range.low AND p.high = range.high), max(p.relation::oid) FILTER (WHERE p.is_default) INTO is_there, rest
     FROM snowflake_partitions_internal.existing(parent) AS p;
     IF is_there THEN
         RETURN false;
     END IF;
-    IF rest IS NOT NULL THEN
-        PERFORM snowflake_internal.lock_table(rest, 'ACCESS EXCLUSIVE') FROM pg_class AS c WHERE c.oid = rest AND c.relkind IN ('r', 'p');
+    IF rest IS NOT NULL AND (SELECT c.relkind IN ('r', 'p') FROM pg_class AS c WHERE c.oid = rest) THEN
+        PERFORM snowflake_internal.lock_table(rest, 'ACCESS EXCLUSIVE');
         IF snowflake_partitions_internal.has_rows(parent, rest, range) THEN
             PERFORM snowflake_partitions_internal.require_movable(parent, rest, range);
             PERFORM snowflake_internal.run(parent, s)
@@ -188,8 +192,7 @@ BEGIN
             GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
                 detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
     END;
-    PERFORM snowflake_partitions_internal.failed(parent, code, message, detail, hint);
-    RETURN 'failed';
+    RETURN CASE WHEN snowflake_partitions_internal.failed(parent, code, message, detail, hint) THEN 'failed' ELSE 'locked' END;
 END
 $function$;
 
@@ -208,27 +211,28 @@ BEGIN
 END
 $function$;
 
--- The first error with a table in a call, by its code. It is not kept if the row is locked, or if the table was dropped or
--- given to another role in the meantime: the call goes on with the others.
+-- The first error with a table in a call, by its code; false if it cannot be kept, because the row is locked, or the table was
+-- given to another role in the meantime. The call continues with the others.
 CREATE FUNCTION snowflake_partitions_internal.note_error(parent regclass, code text)
-RETURNS void LANGUAGE plpgsql
+RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     PERFORM snowflake_partitions_internal.limit_locks();
     UPDATE snowflake_partitions_internal.settings AS s SET error_code = coalesce(s.error_code, code) WHERE s.parent = note_error.parent;
+    RETURN true;
 EXCEPTION WHEN OTHERS THEN
-    NULL;
+    RETURN false;
 END
 $function$;
 
 CREATE FUNCTION snowflake_partitions_internal.failed(parent regclass, code text, message text, detail text, hint text)
-RETURNS void LANGUAGE plpgsql
+RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     PERFORM snowflake_partitions_internal.warn(parent, code, message, detail, hint);
-    PERFORM snowflake_partitions_internal.note_error(parent, code);
+    RETURN snowflake_partitions_internal.note_error(parent, code);
 END
 $function$;
 
@@ -251,18 +255,19 @@ BEGIN
     BEGIN
         RETURN ARRAY(SELECT a FROM snowflake_partitions_internal.ahead(parent, at) AS a ORDER BY a.low LIMIT 2000);
     EXCEPTION WHEN lock_not_available THEN
-        RETURN NULL;
+        -- The call has not begun with it.
+        RAISE;
     WHEN OTHERS THEN
         GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-        PERFORM snowflake_partitions_internal.failed(parent, code, message, detail, hint);
-        RETURN '{}';
+        RETURN CASE WHEN snowflake_partitions_internal.failed(parent, code, message, detail, hint)
+                    THEN ARRAY[]::snowflake_partitions_internal.range[] END;
     END;
 EXCEPTION WHEN lock_not_available THEN
     RETURN NULL;
 WHEN OTHERS THEN
     -- Given to another role in the meantime.
     RAISE WARNING 'partitions of %: %', parent, SQLERRM USING ERRCODE = SQLSTATE;
-    RETURN '{}';
+    RETURN NULL;
 END
 $function$;
 
@@ -289,14 +294,14 @@ EXCEPTION WHEN lock_not_available THEN
     RETURN NULL;
 WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    PERFORM snowflake_partitions_internal.failed(parent, code, message, detail, hint);
-    RETURN '{}';
+    RETURN CASE WHEN snowflake_partitions_internal.failed(parent, code, message, detail, hint) THEN ARRAY[]::regclass[] END;
 END
 $function$;
 
 -- Ends with a table: says what was done, and which partitions are due but kept.
-CREATE FUNCTION snowflake_partitions_internal.end_table(parent regclass, at timestamp with time zone, created integer, dropped integer)
-RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION snowflake_partitions_internal.end_table(
+    parent regclass, at timestamp with time zone, created integer, dropped integer, has_problem boolean
+) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -306,8 +311,8 @@ BEGIN
     IF created > 0 OR dropped > 0 THEN
         RAISE NOTICE 'partitions of %: % created, % dropped', parent, created, dropped;
     END IF;
+    PERFORM snowflake_partitions_internal.limit_locks();
     BEGIN
-        PERFORM snowflake_partitions_internal.limit_locks();
         FOR kept IN
             SELECT p.kept_because, count(*) AS number, min(p.relation::text) AS first
             FROM snowflake_partitions_internal.assessed(parent, at) AS p
@@ -322,7 +327,7 @@ BEGIN
     END;
     UPDATE snowflake_partitions_internal.settings AS s
     SET ended_at = clock_timestamp(), kept = all_kept,
-        succeeded_at = CASE WHEN s.error_code IS NULL THEN clock_timestamp() ELSE s.succeeded_at END
+        succeeded_at = CASE WHEN s.error_code IS NULL AND NOT has_problem THEN clock_timestamp() ELSE s.succeeded_at END
     WHERE s.parent = end_table.parent;
 EXCEPTION WHEN OTHERS THEN
     RAISE WARNING 'partitions of %: the end of the call is not recorded: %', parent, SQLERRM USING ERRCODE = SQLSTATE;
@@ -360,6 +365,7 @@ DECLARE
     created integer;
     dropped integer;
     problems pg_catalog.text[] := '{}';
+    earlier integer;
 BEGIN
     COMMIT;
     -- Each action has to see what others have done before it.
@@ -370,6 +376,7 @@ BEGIN
     FOREACH target IN ARRAY targets LOOP
         created := 0;
         dropped := 0;
+        earlier := pg_catalog.cardinality(problems);
         outcome := 'done';
         FOR i IN 1 .. attempts LOOP
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -417,7 +424,8 @@ BEGIN
             dropped := dropped OPERATOR(pg_catalog.+) (outcome OPERATOR(pg_catalog.=) 'done')::integer;
         END LOOP;
         SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-        PERFORM snowflake_partitions_internal.end_table(target, at, created, dropped);
+        PERFORM snowflake_partitions_internal.end_table(
+            target, at, created, dropped, pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) earlier);
         problems := snowflake_partitions_internal.add_problem(problems, target, NULL);
         COMMIT;
     END LOOP;

@@ -15,7 +15,7 @@ BEGIN
         RETURN;
     END IF;
     FOR foreign_key IN
-        SELECT r.relation, r.column_name FROM snowflake_partitions_internal.references_to(snowflake_partitions_internal.with_ancestors(parent)) AS r
+        SELECT r.relation, r.column_name FROM snowflake_partitions_internal.references_to(ARRAY[parent]) AS r
         WHERE r.key_name = referenced.key_name
     LOOP
         BEGIN
@@ -46,14 +46,15 @@ AS $function$
     JOIN pg_class AS c ON c.oid = t.oid
     JOIN pg_class AS o ON o.oid = parent
     LEFT JOIN LATERAL (SELECT r.* FROM snowflake_partitions_internal.references_to(ARRAY[c.oid::regclass]) AS r
-                       WHERE r.relation <> c.oid ORDER BY r.relation LIMIT 1) AS x ON true
+                       WHERE r.relation NOT IN (SELECT w.oid FROM snowflake_internal.tree(ARRAY[catalog_reason.relation]) AS w (oid))
+                       ORDER BY r.relation LIMIT 1) AS x ON true
     LEFT JOIN LATERAL (
         SELECT w.ev_class::regclass AS relation
         FROM pg_depend AS d JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.deptype = 'n' AND w.ev_class <> d.refobjid
         ORDER BY w.ev_class LIMIT 1) AS v ON true
     CROSS JOIN LATERAL (SELECT CASE
-        WHEN c.relkind NOT IN ('r', 'p') THEN 'it is not a table of this database'
+        WHEN c.relkind NOT IN ('r', 'p') AND c.oid = catalog_reason.relation THEN 'it is not a table of this database'
         WHEN c.relowner <> o.relowner THEN format('it belongs to another role, %s', quote_ident(pg_get_userbyid(c.relowner)))
         WHEN x.relation IS NOT NULL THEN
             format('foreign key %s of %s refers to the partition itself', quote_ident(x.constraint_name), x.relation)

@@ -55,10 +55,10 @@ BEGIN
         FROM (SELECT NEW.parent AS oid WHERE TG_OP <> 'DELETE' UNION SELECT OLD.parent WHERE TG_OP <> 'INSERT') AS t
         LEFT JOIN pg_class AS c ON c.oid = t.oid
     LOOP
-        IF relation.relname IS NULL AND TG_OP = 'UPDATE' THEN
+        IF relation.relname IS NULL AND TG_OP = 'UPDATE' AND NEW.parent = OLD.parent THEN
             -- Dropped while maintain() runs.
             RETURN NULL;
-        ELSIF relation.relname IS NULL AND TG_OP = 'INSERT' THEN
+        ELSIF relation.relname IS NULL AND TG_OP <> 'DELETE' THEN
             PERFORM snowflake_internal.refuse('42P01', format('relation with OID %s does not exist', relation.oid::oid));
         ELSIF NOT pg_has_role(relation.relowner, 'USAGE') THEN
             PERFORM snowflake_internal.refuse('42501', format('must be owner of table %s', relation.relname));

@@ -40,17 +40,17 @@ DECLARE
     boundary timestamp with time zone := since;
     local_at timestamp;
 BEGIN
-    IF time_zone IS NULL THEN
-        RETURN since + count * step;
-    END IF;
     parts := snowflake_partitions_internal.parts_of(step);
     -- Only then: local time does not tell the two hours apart that are repeated
     -- when daylight saving time ends.
     IF parts.months <> 0 OR parts.days <> 0 THEN
         -- There are days without a midnight. Others have one.
-        local_at := CASE WHEN snowflake_partitions_internal.is_midnight(since, time_zone)
-                         THEN date_trunc('day', since AT TIME ZONE time_zone) ELSE since AT TIME ZONE time_zone END;
-        boundary := (local_at + count * make_interval(months => parts.months, days => parts.days)) AT TIME ZONE time_zone;
+        local_at := snowflake_partitions_internal.local_time(since, time_zone);
+        IF snowflake_partitions_internal.is_midnight(since, time_zone) THEN
+            local_at := date_trunc('day', local_at);
+        END IF;
+        local_at := local_at + count * make_interval(months => parts.months, days => parts.days);
+        boundary := CASE WHEN time_zone IS NULL THEN local_at::timestamp with time zone ELSE local_at AT TIME ZONE time_zone END;
     END IF;
     RETURN boundary + count * parts.rest;
 END

@@ -38,7 +38,7 @@ pub fn apply(relation: BaseRelation<'_>, functions: &Functions) {
     // A NULL is one in both keys. But if the layout is, only the second one has others.
     let is_by_id = second.is_none_or(|second| {
         second.expr.is_same(time.id)
-            && second.nulls_first == first.nulls_first
+            && (time.layout.is_none() || second.nulls_first == first.nulls_first)
             && Comparison::of_integers(second.operator) == Some(direction)
     });
     // An index on the time itself gives the order as it was written.
