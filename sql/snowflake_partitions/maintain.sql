@@ -81,7 +81,7 @@ BEGIN
     -- Rows of a foreign table, which PostgreSQL does not look for, before the lock.
     PERFORM snowflake_partitions_internal.require_movable(parent, p.relation, range)
     FROM snowflake_partitions_internal.existing(parent) AS p JOIN pg_class AS c ON c.oid = p.relation AND c.relkind = 'f'
-    WHERE p.is_default AND snowflake_partitions_internal.has_rows(parent, p.relation, range);
+    WHERE CASE WHEN p.is_default AND c.relkind = 'f' THEN snowflake_partitions_internal.has_rows(parent, p.relation, range) END;
     PERFORM snowflake_internal.lock_table(parent, 'ACCESS EXCLUSIVE');
     SELECT bool_or(p.low = range.low AND p.high = range.high), max(p.relation::oid) FILTER (WHERE p.is_default) INTO is_there, rest
     FROM snowflake_partitions_internal.existing(parent) AS p;
@@ -368,7 +368,8 @@ DECLARE
     earlier integer;
 BEGIN
     COMMIT;
-    -- Each action has to see what others have done before it.
+    -- Each action has to see what others have done before it. The level is set in a transaction that has looked at nothing: an
+    -- expression may have.
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     PERFORM snowflake_partitions_internal.forget_dropped();
     targets := snowflake_partitions_internal.targets(maintain.parent);
@@ -379,6 +380,7 @@ BEGIN
         earlier := pg_catalog.cardinality(problems);
         outcome := 'done';
         FOR i IN 1 .. attempts LOOP
+            COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             ranges := snowflake_partitions_internal.begin_table(target, at);
             COMMIT;
@@ -393,6 +395,7 @@ BEGIN
         END IF;
         FOREACH range IN ARRAY ranges LOOP
             FOR i IN 1 .. attempts LOOP
+                COMMIT;
                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
                 outcome := snowflake_partitions_internal.attempt(target, range, NULL, at);
                 COMMIT;
@@ -412,6 +415,7 @@ BEGIN
         COMMIT;
         FOREACH relation IN ARRAY coalesce(relations, '{}') LOOP
             FOR i IN 1 .. attempts LOOP
+                COMMIT;
                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
                 outcome := snowflake_partitions_internal.attempt(target, NULL, relation, at);
                 COMMIT;
@@ -423,6 +427,7 @@ BEGIN
             EXIT WHEN outcome OPERATOR(pg_catalog.=) 'locked';
             dropped := dropped OPERATOR(pg_catalog.+) (outcome OPERATOR(pg_catalog.=) 'done')::integer;
         END LOOP;
+        COMMIT;
         SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
         PERFORM snowflake_partitions_internal.end_table(
             target, at, created, dropped, pg_catalog.cardinality(problems) OPERATOR(pg_catalog.>) earlier);
@@ -441,7 +446,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     problem text;
-    code CONSTANT text := (SELECT s.error_code FROM snowflake_partitions_internal.settings AS s WHERE s.parent = target);
+    code CONSTANT text := (SELECT s.error_code FROM snowflake_partitions_internal.settings AS s JOIN pg_class AS c ON c.oid = s.parent
+                           WHERE s.parent = target);
 BEGIN
     IF outcome = 'locked' OR outcome IS NULL AND code = '55P03' THEN
         problem := format('%s was locked.', target);

@@ -29,8 +29,10 @@ SELECT snowflake_partitions_internal.statements(NULL, '2026-11-05 01:00+00');
 CALL snowflake_partitions_internal.maintain(NULL, '2026-11-05 01:00+00', 1, 0);
 SELECT name, since, until, due_at, kept_because, referenced_by FROM snowflake_partitions_internal.shown('2026-11-05 01:00+00')
 WHERE parent = 'parents'::regclass;
--- With that row, its reason is gone.
+-- With that row, its reason is gone. In another isolation level than the default, too.
+SET default_transaction_isolation = 'repeatable read';
 CALL snowflake_partitions_internal.maintain(NULL, '2026-11-06 01:00+00', 1, 0);
+RESET default_transaction_isolation;
 SELECT parent, min(since), max(until), count(*) FROM snowflake_partitions_internal.shown('2026-11-06 01:00+00') GROUP BY parent ORDER BY parent;
 SELECT snowflake_partitions.forget('children');
 DROP TABLE children, parents;
