@@ -78,7 +78,7 @@ DECLARE
     is_there boolean;
     rest regclass;
 BEGIN
-    -- Rows of a foreign table, which PostgreSQL does not look for, before the lock.
+    -- Rows of a foreign table, which PostgreSQL does not look for, before the lock. CASE: of other tables, they are not read here.
     PERFORM snowflake_partitions_internal.require_movable(parent, p.relation, range)
     FROM snowflake_partitions_internal.existing(parent) AS p JOIN pg_class AS c ON c.oid = p.relation AND c.relkind = 'f'
     WHERE CASE WHEN p.is_default AND c.relkind = 'f' THEN snowflake_partitions_internal.has_rows(parent, p.relation, range) END;
@@ -386,7 +386,6 @@ BEGIN
             COMMIT;
             EXIT WHEN ranges IS NOT NULL OR i OPERATOR(pg_catalog.=) attempts;
             PERFORM pg_catalog.pg_sleep(pause_seconds);
-            COMMIT;
         END LOOP;
         IF ranges IS NULL THEN
             problems := snowflake_partitions_internal.add_problem(problems, target, 'locked');
@@ -401,7 +400,6 @@ BEGIN
                 COMMIT;
                 EXIT WHEN outcome OPERATOR(pg_catalog.<>) 'locked' OR i OPERATOR(pg_catalog.=) attempts;
                 PERFORM pg_catalog.pg_sleep(pause_seconds);
-                COMMIT;
             END LOOP;
             -- A later one would leave a gap.
             EXIT WHEN outcome OPERATOR(pg_catalog.=) 'locked' OR outcome OPERATOR(pg_catalog.=) 'failed';
@@ -421,7 +419,6 @@ BEGIN
                 COMMIT;
                 EXIT WHEN outcome OPERATOR(pg_catalog.<>) 'locked' OR i OPERATOR(pg_catalog.=) attempts;
                 PERFORM pg_catalog.pg_sleep(pause_seconds);
-                COMMIT;
             END LOOP;
             problems := snowflake_partitions_internal.add_problem(problems, target, outcome);
             EXIT WHEN outcome OPERATOR(pg_catalog.=) 'locked';

@@ -36,7 +36,7 @@ END
 $function$;
 
 -- Why a partition that is due cannot be dropped, as the catalog says of it and its own partitions; NULL if nothing there
--- prevents it. DROP without CASCADE fails if others depend on them, and asks nobody else who owns one below.
+-- prevents it. DROP without CASCADE fails if others depend on them, and checks the owner of none below.
 CREATE FUNCTION snowflake_partitions_internal.catalog_reason(parent regclass, relation regclass)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
